@@ -23,6 +23,15 @@ weft_status weft__image_new(weft_context *ctx, const weft__encoded *file, int64_
     return out->pixels ? WEFT_OK : weft__fail_oom(ctx, (size_t)(rows * columns * stored), file->name);
 }
 
+weft__image_plane weft__image_plane_of(const weft__image *p, int plane) {
+    const int64_t rows = (p->rows + p->chroma_down - 1) / p->chroma_down,
+                  columns = (p->columns + p->chroma_across - 1) / p->chroma_across;
+    const weft__image_plane luma = {p->pixels, rows * p->chroma_down, columns * p->chroma_across, 1, 1};
+    if (plane == 0) return luma;
+    return (weft__image_plane){p->pixels + luma.rows * luma.columns + (plane - 1) * rows * columns, rows,
+                               columns, p->chroma_across, p->chroma_down};
+}
+
 void weft__image_free(weft_context *ctx, weft__image *image) {
     weft__free(ctx, image->pixels);
     *image = (weft__image){0};

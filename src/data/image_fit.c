@@ -72,17 +72,23 @@ static bool sums_new(weft_context *ctx, int64_t whole, double from, double lengt
 
 static int64_t whole_tiles(int64_t n) { return (n + WEFT__TILE - 1) / WEFT__TILE * WEFT__TILE; }
 
-/* Resamples an image. `down` makes its output rows from input rows, and `across` its columns.
+/* Pixels [rows][columns][channels]: those of an image, or a plane of it. */
+typedef struct pixels {
+    const uint8_t *at;
+    int64_t columns, channels;
+} pixels;
+
+/* Resamples pixels. `down` makes its output rows from input rows, and `across` its columns.
  *
  *     input --down--> rows [BLOCK][x, channel] --transpose--> [x, channel][BLOCK] --across-->
  *     [x, channel][BLOCK] --transpose--> planes [channel][BLOCK][x]
  *
  * So both sums add lines of neighbouring bytes. Returns false when memory is short. */
-static bool resample(weft_context *ctx, const weft__image *p, const weft__line_sums *down,
-                     const weft__line_sums *across, uint8_t *planes) {
+static bool resample(weft_context *ctx, pixels p, const weft__line_sums *down, const weft__line_sums *across,
+                     uint8_t *planes) {
     const weft__line_loops *loops = line_loops();
-    const int64_t channels = p->channels, columns = across->size, rows = down->size;
-    int64_t first = p->columns, end = 0; /* of the input columns that are needed */
+    const int64_t channels = p.channels, columns = across->size, rows = down->size;
+    int64_t first = p.columns, end = 0; /* of the input columns that are needed */
     for (int64_t x = 0; x < columns; x++) {
         first = weft__smaller(first, across->first[x]);
         end = weft__larger(end, across->first[x] + across->count[x]);
@@ -95,8 +101,7 @@ static bool resample(weft_context *ctx, const weft__image *p, const weft__line_s
     const bool made = lines && turned && sums;
     for (int64_t y = 0; made && y < rows; y += height) {
         const int64_t count = weft__smaller(height, rows - y);
-        loops->sum(down, y, y + count, bytes, p->pixels + first * channels, p->columns * channels, lines,
-                   stride);
+        loops->sum(down, y, y + count, bytes, p.at + first * channels, p.columns * channels, lines, stride);
         loops->transpose(lines, stride, height, stride, turned, height);
         loops->sum(across, 0, columns, line, turned - first * line, line, sums, line);
         for (int64_t c = 0; c < channels; c++)
@@ -109,17 +114,60 @@ static bool resample(weft_context *ctx, const weft__image *p, const weft__line_s
     return made;
 }
 
+/* The sums that crop and resample an image. */
+typedef struct fit {
+    weft__line_sums down, across;
+} fit;
+
+static void fit_free(weft_context *ctx, fit *f) {
+    sums_free(ctx, &f->down);
+    sums_free(ctx, &f->across);
+}
+
+/* Computes the sums for pixels each of which stands for `down` x `across` pixels of the image. Returns false
+ * when memory is short. */
+static bool fit_new(weft_context *ctx, const weft__image *p, int down, int across, int64_t rows,
+                    int64_t columns, fit *f) {
+    const double width = fmin((double)p->columns, (double)p->rows * (double)columns / (double)rows),
+                 height = fmin((double)p->rows, (double)p->columns * (double)rows / (double)columns),
+                 left = ((double)p->columns - width) / 2, top = ((double)p->rows - height) / 2;
+    *f = (fit){0};
+    return sums_new(ctx, (p->rows + down - 1) / down, top / down, height / down, rows, &f->down) &&
+           sums_new(ctx, (p->columns + across - 1) / across, left / across, width / across, columns,
+                    &f->across);
+}
+
+/* Resamples luma and chroma, and makes colours of them. */
+static bool fit_planes(weft_context *ctx, const weft__image *p, int64_t rows, int64_t columns,
+                       uint8_t *planes) {
+    const int64_t size = rows * columns;
+    fit luma, chroma = {0};
+    bool made = fit_new(ctx, p, 1, 1, rows, columns, &luma) &&
+                fit_new(ctx, p, p->chroma_down, p->chroma_across, rows, columns, &chroma);
+    for (int c = 0; made && c < 3; c++) {
+        const weft__image_plane plane = weft__image_plane_of(p, c);
+        const fit *f = c ? &chroma : &luma;
+        made =
+            resample(ctx, (pixels){plane.pixels, plane.columns, 1}, &f->down, &f->across, planes + c * size);
+    }
+    if (made) line_loops()->colour(planes, planes + size, planes + 2 * size, size);
+    fit_free(ctx, &luma);
+    fit_free(ctx, &chroma);
+    return made;
+}
+
 /* Crops and resamples the pixels as they are stored. */
 static weft_status fit_stored(weft_context *ctx, const weft__image *p, int64_t rows, int64_t columns,
                               uint8_t *planes) {
-    weft__line_sums across = {0}, down = {0};
-    const double width = fmin((double)p->columns, (double)p->rows * (double)columns / (double)rows),
-                 height = fmin((double)p->rows, (double)p->columns * (double)rows / (double)columns);
-    const bool made = sums_new(ctx, p->columns, ((double)p->columns - width) / 2, width, columns, &across) &&
-                      sums_new(ctx, p->rows, ((double)p->rows - height) / 2, height, rows, &down) &&
-                      resample(ctx, p, &down, &across, planes);
-    sums_free(ctx, &across);
-    sums_free(ctx, &down);
+    bool made;
+    if (p->chroma_across) {
+        made = fit_planes(ctx, p, rows, columns, planes);
+    } else {
+        fit f;
+        made = fit_new(ctx, p, 1, 1, rows, columns, &f) &&
+               resample(ctx, (pixels){p->pixels, p->columns, p->channels}, &f.down, &f.across, planes);
+        fit_free(ctx, &f);
+    }
     return made ? WEFT_OK : weft__fail_oom(ctx, (size_t)(p->columns * p->channels), "resampling");
 }
 

@@ -29,6 +29,44 @@ static void choose_size(const weft__encoded *file, int width, int height, tjscal
     while (scale->denom < 8 && cropped / (2 * scale->denom) >= 2 * columns) scale->denom *= 2;
 }
 
+/* Tells whether an image in colour will be scaled, and so keeps its planes. */
+static bool keeps_planes(const weft__encoded *file, int width, int height, int sampling) {
+    return sampling >= 0 && sampling < TJ_NUMSAMP && sampling != TJSAMP_GRAY && file->rows > 0 &&
+           (file->rows != height || file->columns != width);
+}
+
+/* Allocates whole pixels of chroma. */
+static weft_status planes_new(weft_context *ctx, const weft__encoded *file, int width, int height,
+                              int sampling, weft__image *out) {
+    const int across = tjMCUWidth[sampling] / 8, down = tjMCUHeight[sampling] / 8;
+    WEFT_TRY(weft__image_new(ctx, file, height + down - 1, width + across - 1, 3, 3, out));
+    out->rows = height;
+    out->columns = width;
+    out->chroma_across = across;
+    out->chroma_down = down;
+    return WEFT_OK;
+}
+
+static bool decode_planes(tjhandle jpeg, const weft__encoded *file, const weft__image *p) {
+    unsigned char *planes[3];
+    int strides[3];
+    for (int c = 0; c < 3; c++) {
+        const weft__image_plane plane = weft__image_plane_of(p, c);
+        planes[c] = plane.pixels;
+        strides[c] = (int)plane.columns;
+    }
+    return tjDecompressToYUVPlanes(jpeg, file->bytes, file->size, planes, (int)p->columns, strides,
+                                   (int)p->rows, TJFLAG_ACCURATEDCT) == 0;
+}
+
+/* Decodes the pixels as they are stored: `stored` channels, or planes. */
+static bool decode(tjhandle jpeg, const weft__encoded *file, int64_t stored, const weft__image *p) {
+    if (p->chroma_across) return decode_planes(jpeg, file, p);
+    const int format = stored == 4 ? TJPF_CMYK : stored == 1 ? TJPF_GRAY : TJPF_RGB;
+    return tjDecompress2(jpeg, file->bytes, file->size, p->pixels, (int)p->columns, 0, (int)p->rows, format,
+                         TJFLAG_ACCURATEDCT) == 0;
+}
+
 static weft_status read_jpeg(weft_context *ctx, tjhandle jpeg, const weft__encoded *file, weft__image *out) {
     int width = 0, height = 0, sampling = 0, space = 0;
     if ((tjDecompressHeader3(jpeg, file->bytes, file->size, &width, &height, &sampling, &space) != 0 &&
@@ -43,15 +81,12 @@ static weft_status read_jpeg(weft_context *ctx, tjhandle jpeg, const weft__encod
     WEFT_TRY(
         weft__image_check(ctx, file, height, width)); /* a progressive file is decoded in full size first */
     choose_size(file, width, height, &scale);
-    width = TJSCALED(width, scale);
-    height = TJSCALED(height, scale);
-    WEFT_TRY(weft__image_new(ctx, file, height, width, stored, channels, out));
-    if (tjDecompress2(jpeg, file->bytes, file->size, out->pixels, width, 0, height,
-                      inks            ? TJPF_CMYK
-                      : channels == 1 ? TJPF_GRAY
-                                      : TJPF_RGB,
-                      TJFLAG_ACCURATEDCT) != 0 &&
-        is_cut(jpeg)) {
+    const bool planes = scale.denom == 1 && channels == 3 && space == TJCS_YCbCr &&
+                        keeps_planes(file, width, height, sampling);
+    WEFT_TRY(planes ? planes_new(ctx, file, width, height, sampling, out)
+                    : weft__image_new(ctx, file, TJSCALED(height, scale), TJSCALED(width, scale), stored,
+                                      channels, out));
+    if (!decode(jpeg, file, stored, out) && is_cut(jpeg)) {
         weft__image_free(ctx, out);
         return weft__image_damaged(ctx, file, tjGetErrorStr2(jpeg));
     }

@@ -1,5 +1,6 @@
-/* Weighted sums of lines, and transposing. The file is compiled once for each instruction set. All copies
- * give the same bytes, because they compute with integers. Must not know: images. Read next: image_fit.c. */
+/* Weighted sums of lines, transposing, and colours. The file is compiled once for each instruction set. All
+ * copies give the same bytes, because they compute with integers. Must not know: images. Read next:
+ * image_fit.c. */
 #include <string.h>
 
 #include "data/image_lines.h"
@@ -153,4 +154,28 @@ static void transpose(const uint8_t *from, int64_t stride, int64_t rows, int64_t
                            to_stride);
 }
 
-const weft__line_loops JOIN(weft__line_loops_, WEFT_ISA) = {sum_lines, transpose};
+/* ---- colours ---- */
+
+/* Returns value * factor / 65536, rounded down. The factor is below 32768, so that it fits into 16 bits. */
+ALWAYS int16_t part(int16_t value, int16_t factor) { return (int16_t)((int32_t)value * factor >> 16); }
+
+/* Rounds a number of 64ths to a byte. */
+ALWAYS uint8_t to_byte(int16_t value) {
+    const int16_t whole = (int16_t)((value + 32) >> 6), low = whole < 0 ? 0 : whole;
+    return (uint8_t)(low > 255 ? 255 : low);
+}
+
+/* R = Y + 1.402 Cr, G = Y - 0.344136 Cb - 0.714136 Cr, B = Y + 1.772 Cb. Numbers are 64ths, since these sums
+ * fit into 16 bits. Factors above a half are written as a whole number and the rest. */
+static void colour(uint8_t *restrict luma_red, uint8_t *restrict chroma_green, uint8_t *restrict chroma_blue,
+                   int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        const int16_t luma = (int16_t)(luma_red[i] << 6), cb = (int16_t)((chroma_green[i] - 128) * 64),
+                      cr = (int16_t)((chroma_blue[i] - 128) * 64);
+        luma_red[i] = to_byte((int16_t)(luma + cr + part(cr, 26345)));
+        chroma_green[i] = to_byte((int16_t)(luma - part(cb, 22553) - cr + part(cr, 18734)));
+        chroma_blue[i] = to_byte((int16_t)(luma + 2 * cb - part(cb, 14942)));
+    }
+}
+
+const weft__line_loops JOIN(weft__line_loops_, WEFT_ISA) = {sum_lines, transpose, colour};

@@ -1,4 +1,5 @@
-/* Weighted sums of lines of bytes, and transposing: the inner loops of resampling, for each instruction set.
+/* Weighted sums of lines of bytes, transposing, and colours: the inner loops of resampling, for each
+ * instruction set.
  * Must not know: images. Read next: image_lines.c. */
 #ifndef WEFT_SRC_DATA_IMAGE_LINES_H
 #define WEFT_SRC_DATA_IMAGE_LINES_H
@@ -29,9 +30,14 @@ typedef void weft__lines_sum_fn(const weft__line_sums *sums, int64_t begin, int6
 typedef void weft__lines_transpose_fn(const uint8_t *from, int64_t stride, int64_t rows, int64_t columns,
                                       uint8_t *to, int64_t to_stride);
 
+/* Makes red, green and blue of n pixels of luma and chroma, in place: the full range of JFIF, ITU-R BT.601.
+ */
+typedef void weft__lines_colour_fn(uint8_t *luma_red, uint8_t *chroma_green, uint8_t *chroma_blue, int64_t n);
+
 typedef struct weft__line_loops {
     weft__lines_sum_fn *sum;
     weft__lines_transpose_fn *transpose;
+    weft__lines_colour_fn *colour;
 } weft__line_loops;
 
 extern const weft__line_loops weft__line_loops_baseline, weft__line_loops_avx2, weft__line_loops_avx512;

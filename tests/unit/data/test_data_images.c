@@ -145,7 +145,8 @@ static void test_fit(void **state) {
         const int64_t count = channels * cases[i].to_rows * cases[i].to_columns;
         for (int64_t k = 0; k < cases[i].rows * columns * channels; k++)
             pixels[k] = pixel(k / channels / columns, k / channels % columns, k % channels);
-        const weft__image image = {pixels, cases[i].rows, columns, channels, 0};
+        const weft__image image = {
+            .pixels = pixels, .rows = cases[i].rows, .columns = columns, .channels = channels};
         assert_int_equal(weft__image_fit(NULL, &image, cases[i].to_rows, cases[i].to_columns, planes),
                          WEFT_OK);
         for (int64_t k = 0; k < count; k++) assert_near(planes[k], cases[i].pixels[k], 1);
@@ -182,7 +183,10 @@ static void test_fit_exact(void **state) {
                  {100, 100, 1, 1, 1}, {48, 20, 3, 33, 17}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         static uint8_t pixels[16384], planes[16384];
-        weft__image image = {pixels, cases[i].rows, cases[i].columns, cases[i].channels, 0};
+        const weft__image image = {.pixels = pixels,
+                                   .rows = cases[i].rows,
+                                   .columns = cases[i].columns,
+                                   .channels = cases[i].channels};
         const int64_t rows = cases[i].to_rows, columns = cases[i].to_columns;
         const int64_t all = image.rows * image.columns * image.channels;
         for (int64_t k = 0; k < all; k++) pixels[k] = (uint8_t)((uint64_t)k * 2654435761u >> 13);
@@ -232,6 +236,33 @@ static void test_line_loops(void **state) {
             assert_memory_equal(to[0], to[1], sizeof to[0]);
             assert_int_equal(to[1][(SIZE - taps - 1) * TO], from[SIZE - taps - 1]);
         }
+}
+
+/* All colours of JPEG, by the equations of JFIF. The loops of all instruction sets give the same bytes. */
+static void test_colours(void **state) {
+    (void)state;
+    enum { STEPS = 52, SIZE = STEPS * STEPS * STEPS };
+    static uint8_t given[3][SIZE], found[3][SIZE];
+    const weft__line_loops *const loops[] = {
+        &weft__line_loops_baseline,
+#if defined(__x86_64__)
+        &weft__line_loops_avx2,
+        &weft__line_loops_avx512
+#endif
+    };
+    for (int i = 0; i < SIZE; i++)
+        for (int c = 0, rest = i; c < 3; c++, rest /= STEPS) given[c][i] = (uint8_t)(rest % STEPS * 5);
+    for (int isa = 0; isa <= (int)weft__cpu_isa(); isa++) {
+        memcpy(found, given, sizeof found);
+        loops[isa]->colour(found[0], found[1], found[2], SIZE);
+        for (int i = 0; i < SIZE; i++) {
+            const double y = given[0][i], cb = given[1][i] - 128.0, cr = given[2][i] - 128.0;
+            const double wanted[3] = {y + 1.402 * cr, y - 0.344136 * cb - 0.714136 * cr, y + 1.772 * cb};
+            for (int c = 0; c < 3; c++)
+                if (fabs(found[c][i] - fmin(fmax(wanted[c], 0), 255)) > 0.54)
+                    fail_msg("isa %d, colour %d of %d: %d, not %g", isa, c, i, found[c][i], wanted[c]);
+        }
+    }
 }
 
 /* ---- folders ---- */
@@ -399,9 +430,10 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_png),          cmocka_unit_test(test_jpeg),       cmocka_unit_test(test_fit),
-        cmocka_unit_test(test_fit_exact),    cmocka_unit_test(test_line_loops), cmocka_unit_test(test_folder),
-        cmocka_unit_test(test_folder_alone), cmocka_unit_test(test_refused),    cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_png),       cmocka_unit_test(test_jpeg),         cmocka_unit_test(test_fit),
+        cmocka_unit_test(test_fit_exact), cmocka_unit_test(test_line_loops),   cmocka_unit_test(test_colours),
+        cmocka_unit_test(test_folder),    cmocka_unit_test(test_folder_alone), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, make_folders, remove_folders);
 }

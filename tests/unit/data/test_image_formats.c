@@ -163,6 +163,67 @@ static void test_hostile_exif(void **state) {
     }
 }
 
+/* ---- JPEG in colour ---- */
+
+/* Makes a photo of soft colours, which hardly changes from one pixel of chroma to the next. */
+static void make_colours(int rows, int columns, int sampling, maker *m) {
+    static uint8_t pixels[3 * ROOM];
+    uint8_t *jpeg = NULL;
+    unsigned long size = 0;
+    for (int i = 0; i < rows * columns; i++) {
+        const int y = i / columns, x = i % columns;
+        pixels[3 * i] = (uint8_t)(40 + 3 * x);
+        pixels[3 * i + 1] = (uint8_t)(220 - 2 * y);
+        pixels[3 * i + 2] = (uint8_t)(60 + x + y);
+    }
+    tjhandle handle = tjInitCompress();
+    assert_int_equal(tjCompress2(handle, pixels, columns, 0, rows, TJPF_RGB, &jpeg, &size, sampling, 98, 0),
+                     0);
+    tjDestroy(handle);
+    m->size = 0;
+    put(m, jpeg, size);
+    tjFree(jpeg);
+}
+
+/* Compares scaled planes of luma and chroma with scaled colours. */
+static void check_planes(const maker *m, int rows, int columns) {
+    static uint8_t planes[2][3 * ROOM];
+    weft__image image;
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(
+            weft__image_decode_for(NULL, m->bytes, m->size, "f", 3, k * rows, k * columns, &image), WEFT_OK);
+        assert_int_equal(image.chroma_across > 0, k);
+        assert_int_equal(weft__image_fit(NULL, &image, rows, columns, planes[k]), WEFT_OK);
+        weft__image_free(NULL, &image);
+    }
+    for (int i = 0; i < 3 * rows * columns; i++)
+        if (abs(planes[0][i] - planes[1][i]) > 4)
+            fail_msg("%d x %d: number %d is %d, not %d", columns, rows, i, planes[1][i], planes[0][i]);
+}
+
+static void test_planes(void **state) {
+    (void)state;
+    static maker m;
+    static const int samplings[] = {TJSAMP_444, TJSAMP_422, TJSAMP_420, TJSAMP_440, TJSAMP_411};
+    static const int sizes[][2] = {{48, 64}, {47, 63}, {33, 34}, {1, 1}, {2, 3}};
+    for (size_t s = 0; s < sizeof samplings / sizeof *samplings; s++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            const int rows = sizes[i][0], columns = sizes[i][1];
+            make_colours(rows, columns, samplings[s], &m);
+            check_planes(&m, 40, 40);
+            check_planes(&m, 50, 30);
+            weft__image image;
+            for (size_t size = 4; i == 0 && size < m.size - 8; size += 16)
+                expect_message(weft__image_decode_for(NULL, m.bytes, size, "f", 3, 8, 9, &image),
+                               WEFT_ERR_FORMAT, "damaged, or cut off", NULL);
+            /* what is not scaled has the colours of the file */
+            assert_int_equal(weft__image_decode_for(NULL, m.bytes, m.size, "f", 3, rows, columns, &image),
+                             WEFT_OK);
+            assert_int_equal(image.chroma_across, 0);
+            weft__image_free(NULL, &image);
+        }
+}
+
 /* ---- JPEG for print ---- */
 
 static void test_inks(void **state) {
@@ -444,7 +505,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orientations), cmocka_unit_test(test_hostile_exif), cmocka_unit_test(test_inks),
         cmocka_unit_test(test_png_kinds),    cmocka_unit_test(test_bmp),          cmocka_unit_test(test_gif),
-        cmocka_unit_test(test_webp),
+        cmocka_unit_test(test_webp),         cmocka_unit_test(test_planes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
