@@ -165,6 +165,22 @@ function(weft_add_webgpu_test name)
   endif()
 endfunction()
 
+# With Dawn and SwiftShader (make dawn): another library of WebGPU, whose compiler of WGSL is Tint, and another driver.
+set(dawn ${PROJECT_BINARY_DIR}/dawn)
+set(dawn_environment "${test_environment};WEFT_WGPU_LIB=${dawn}/lib/libwebgpu_dawn.so;WEFT_TEST_GPU=webgpu;WEFT_TEST_DEVICE=webgpu")
+if(EXISTS ${dawn}/driver/vk_swiftshader_icd.json)
+  list(APPEND dawn_environment "VK_ICD_FILENAMES=${dawn}/driver/vk_swiftshader_icd.json")
+endif()
+function(weft_add_dawn_test name)
+  if(NOT WEFT_SANITIZE)
+    if(NOT EXISTS ${dawn}/lib/libwebgpu_dawn.so)
+      set(ARGN sh -c "echo skipped: Dawn is not there, run make dawn; exit 77")
+    endif()
+    weft_add_test(${name} ${ARGN})
+    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 60 ENVIRONMENT "${dawn_environment}")
+  endif()
+endfunction()
+
 # The same driver with the real NVRTC, if it is installed: kernels are compiled to PTX, which an interpreter runs
 # (tests/ptx/ptx.h). Without NVRTC these tests are skipped.
 find_library(NVRTC_LIBRARY NAMES libnvrtc.so.13 libnvrtc.so.12 HINTS /usr/local/cuda ENV CUDA_PATH PATH_SUFFIXES lib64 lib)
@@ -288,6 +304,12 @@ if(TARGET test_cpu_matmul AND NOT WEFT_SANITIZE) # also with a CBLAS, if one is 
                 $<TARGET_FILE:test_cpu_matmul> library)
 endif()
 
+foreach(name test_tint test_webgpu_device test_webgpu_library test_gpu_rows) # SwiftShader takes minutes for others
+  if(TARGET ${name})
+    weft_add_dawn_test(${name}_dawn ${name})
+  endif()
+endforeach()
+
 # On HIP: what is HIP's own, with wavefronts of both sizes. The rest repeats tests of CUDA.
 if(TARGET test_hip_device)
   weft_add_hip_test(test_hip_wave64 64 test_hip_device)
@@ -359,11 +381,15 @@ if(TARGET test_ops)
       set_tests_properties(ops_hip_${wave} PROPERTIES TIMEOUT 1200 COST 100)
     endif()
   endforeach()
-  foreach(matrix ops grad) # every kernel source translates to WGSL
+  foreach(matrix ops grad) # every kernel source translates to WGSL, and Tint compiles it
     file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/wgsl-sources/${matrix})
     weft_add_test(${matrix}_wgsl test_${matrix} null --wgsl-sources ${PROJECT_BINARY_DIR}/wgsl-sources/${matrix})
     set_tests_properties(${matrix}_wgsl PROPERTIES TIMEOUT 600)
   endforeach()
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/wgsl-sources/models)
+  if(TEST test_tint_dawn)
+    set_tests_properties(test_tint_dawn PROPERTIES DEPENDS "ops_wgsl;grad_wgsl")
+  endif()
   # red zones around the results of programs, which hold NaN before a run
   weft_add_test(grad_zones test_grad cpu --debug memory)
   weft_add_cuda_test(grad_cuda_zones test_grad cuda --debug memory --op
@@ -476,7 +502,7 @@ endif()
 # devices, the three longest tests of the GPU code, and the planted faults. `make test-all` runs everything.
 get_property(every_test DIRECTORY PROPERTY TESTS)
 foreach(name ${every_test})
-  if(name MATCHES "_(opencl|webgpu|cuda|hip|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda|hip)|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_train_hip|test_gpu_heavy|test_gpu_matmul)$")
+  if(name MATCHES "_(opencl|webgpu|dawn|cuda|hip|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda|hip)|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_train_hip|test_gpu_heavy|test_gpu_matmul)$")
     set(labels repeated)
     # the longest ones, most of whose code others cover
     if(name MATCHES "^ops_hip_|^grad_(hip_|cuda_attention)|_(hip|ptx)$|^test_(memory|recompute|cuda_choice|gpu_scatter|gpu_conv)_(cuda|webgpu)$|^mutants$")

@@ -54,6 +54,8 @@ static void shared_library_look(weft_shared_library *l, const char *file, const 
                  l->absent);
     else if (missing)
         snprintf(l->reason, sizeof l->reason, "%.150s has no %s: %s", l->path, missing, l->old);
+    else if (l->gone && dlsym(handle, l->gone))
+        snprintf(l->reason, sizeof l->reason, "%.150s still has %s: %s", l->path, l->gone, l->old);
     else if (l->start)
         l->start(l);
 }

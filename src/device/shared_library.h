@@ -21,8 +21,9 @@ struct weft_shared_library {
     int n_wanted;
     const weft_shared_symbol *optional; /* functions that some versions lack; their pointers are then NULL */
     int n_optional;
-    void *table; /* receives the pointers of all functions */
-    /* What helps if no file can be opened, and if a function is missing. */
+    void *table;      /* receives the pointers of all functions */
+    const char *gone; /* a function that only versions have which do not fit; NULL: there is none */
+    /* What helps if no file can be opened, and if the version does not fit. */
     const char *absent, *old;
     /* Searches for the files, opens one and writes its name to `path`. Returns NULL if there is none. NULL:
      * the files are opened by name. */

@@ -161,11 +161,13 @@ static bool write_operation_sources(const char *folder, const char *name,
     return status == WEFT_OK && !cuda_sources.failed;
 }
 
-bool write_model_sources(const char *folder, bool hip) {
-    cuda_sources.hip = hip;
+bool write_model_sources(const char *folder, const char *device) {
+    cuda_sources.hip = !strcmp(device, "hip");
+    cuda_sources.wgsl = !strcmp(device, "webgpu");
     bool all = write_operation_sources(folder, "attention", attend);
     all = write_operation_sources(folder, "convolution", convolve) && all;
-    all = write_operation_sources(folder, "concurrent matmuls", multiply_concurrently) && all;
+    if (!cuda_sources.wgsl)
+        all = write_operation_sources(folder, "concurrent matmuls", multiply_concurrently) && all;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         weft_context *ctx;
         if (weft_open(&(weft_open_options){.device = "null"}, &ctx) != WEFT_OK) return false;

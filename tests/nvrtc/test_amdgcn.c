@@ -242,7 +242,7 @@ int main(int argc, char **argv) {
     bool good = write_text(path, stand_ins) && finds_faults();
     snprintf(models, sizeof models, "%s/models", folder ? folder : work_folder);
     mkdir(models, 0777);
-    good = write_model_sources(models, true) && add_folder(models, (1u << ARCHS) - 1, !folder) > 0 && good;
+    good = write_model_sources(models, "hip") && add_folder(models, (1u << ARCHS) - 1, !folder) > 0 && good;
     if (folder) {
         good = add_folder(folder, 1, false) >= 0 && good;
         snprintf(path, sizeof path, "%s/report.tsv", folder);

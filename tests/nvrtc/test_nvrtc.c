@@ -279,7 +279,7 @@ static bool add_models(const char *folder, int n_archs) {
     char models[PATH_BYTES];
     snprintf(models, sizeof models, "%s/models", folder);
     mkdir(models, 0777);
-    return write_model_sources(models, false) && add_folder(models, false, n_archs) > 0;
+    return write_model_sources(models, "cuda") && add_folder(models, false, n_archs) > 0;
 }
 
 int main(int argc, char **argv) {

@@ -53,6 +53,11 @@ typedef struct webgpu_future {
     uint64_t id;
 } webgpu_future;
 
+typedef struct webgpu_future_wait_info {
+    webgpu_future future;
+    webgpu_bool completed;
+} webgpu_future_wait_info;
+
 typedef struct webgpu_request_adapter_callback_info {
     webgpu_chained_struct *nextInChain;
     webgpu_enum mode;
@@ -160,6 +165,15 @@ typedef struct webgpu_queue_descriptor {
     webgpu_chained_struct *nextInChain;
     webgpu_string_view label;
 } webgpu_queue_descriptor;
+
+/* Of Dawn. */
+typedef struct webgpu_dawn_toggles {
+    webgpu_chained_struct chain;
+    size_t enabledToggleCount;
+    const char *const *enabledToggles;
+    size_t disabledToggleCount;
+    const char *const *disabledToggles;
+} webgpu_dawn_toggles;
 
 typedef struct webgpu_device_descriptor {
     webgpu_chained_struct *nextInChain;
@@ -305,13 +319,15 @@ typedef struct webgpu_command_buffer_descriptor {
 
 /* ---- functions ---- */
 
-/* All but the optional ones are set after weft__webgpu_open_library has returned NULL. */
+/* All but those of one library alone are set after weft__webgpu_open_library has returned NULL. */
 typedef struct weft__webgpu_functions {
 #define WEBGPU_FUNCTION(result, name, arguments) result(*name) arguments;
 #define WEBGPU_OPTIONAL(result, name, arguments) result(*name) arguments;
+#define WEBGPU_DAWN(result, name, arguments)     result(*name) arguments;
 #include "device/webgpu/webgpu.def"
 #undef WEBGPU_FUNCTION
 #undef WEBGPU_OPTIONAL
+#undef WEBGPU_DAWN
 } weft__webgpu_functions;
 extern weft__webgpu_functions weft__wgpu;
 

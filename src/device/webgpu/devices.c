@@ -112,37 +112,69 @@ static void adapter_came(webgpu_enum status, webgpu_adapter adapter, webgpu_stri
     *(bool *)done = true;
 }
 
-/* Lists the adapters. Libraries that cannot list them give the one that they prefer. */
-static int list_adapters(webgpu_adapter *adapters) {
-    const webgpu_enumerate_options all = {.backends = WEBGPU_InstanceBackend_Primary};
-    const webgpu_request_adapter_options options = {
-        .featureLevel = WEBGPU_FeatureLevel_Core, .powerPreference = WEBGPU_PowerPreference_HighPerformance};
+void weft__webgpu_await(webgpu_future request, const bool *done) {
+    webgpu_future_wait_info info = {.future = request};
+    while (!*done)
+        if (weft__wgpu.wgpuDeviceTick) /* the other function would also touch the devices of other threads */
+            weft__wgpu.wgpuInstanceWaitAny(instance, 1, &info, 0);
+        else
+            weft__wgpu.wgpuInstanceProcessEvents(instance);
+}
+
+webgpu_adapter weft__webgpu_request_adapter(webgpu_enum preference) {
+    const webgpu_request_adapter_options options = {.featureLevel = WEBGPU_FeatureLevel_Core,
+                                                    .powerPreference = preference};
+    webgpu_adapter adapter = NULL;
     bool done = false;
-    adapters[0] = NULL;
-    if (weft__wgpu.wgpuInstanceEnumerateAdapters) {
-        const size_t n = weft__wgpu.wgpuInstanceEnumerateAdapters(instance, &all, NULL);
-        if (n <= ADAPTERS_MOST)
-            return (int)weft__wgpu.wgpuInstanceEnumerateAdapters(instance, &all, adapters);
+    weft__webgpu_await(
+        weft__wgpu.wgpuInstanceRequestAdapter(
+            instance, &options,
+            (webgpu_request_adapter_callback_info){.mode = WEBGPU_CallbackMode_AllowProcessEvents,
+                                                   .callback = adapter_came,
+                                                   .userdata1 = &adapter,
+                                                   .userdata2 = &done}),
+        &done);
+    return adapter;
+}
+
+/* Describes all adapters. Returns their number. */
+static int list_adapters(weft__webgpu_found all[ADAPTERS_MOST]) {
+    const webgpu_enumerate_options which = {.backends = WEBGPU_InstanceBackend_Primary};
+    webgpu_adapter adapters[ADAPTERS_MOST];
+    int n = 0;
+    if (weft__wgpu.wgpuInstanceEnumerateAdapters(instance, &which, NULL) > ADAPTERS_MOST) return 0;
+    const size_t count = weft__wgpu.wgpuInstanceEnumerateAdapters(instance, &which, adapters);
+    for (size_t i = 0; i < count; i++)
+        if (webgpu_devices_describe(&all[n], adapters[i])) n++;
+    return n;
+}
+
+/* The same for a library that cannot list them, such as Dawn. It gives a fast one and one that saves power,
+ * which are often the same. */
+static int ask_for_adapters(weft__webgpu_found all[ADAPTERS_MOST]) {
+    static const webgpu_enum preferences[] = {WEBGPU_PowerPreference_HighPerformance,
+                                              WEBGPU_PowerPreference_LowPower};
+    int n = 0;
+    for (int i = 0; i < 2; i++) {
+        webgpu_adapter adapter = weft__webgpu_request_adapter(preferences[i]);
+        if (!adapter) continue;
+        if (webgpu_devices_describe(&all[n], adapter) &&
+            (n == 0 || strcmp(all[n].gpu.detail, all[0].gpu.detail) != 0)) {
+            all[n].adapter = NULL; /* an adapter gives one device only */
+            all[n++].preference = preferences[i];
+        }
+        weft__wgpu.wgpuAdapterRelease(adapter);
     }
-    weft__wgpu.wgpuInstanceRequestAdapter(
-        instance, &options,
-        (webgpu_request_adapter_callback_info){.mode = WEBGPU_CallbackMode_AllowProcessEvents,
-                                               .callback = adapter_came,
-                                               .userdata1 = adapters,
-                                               .userdata2 = &done});
-    while (!done) weft__wgpu.wgpuInstanceProcessEvents(instance);
-    return adapters[0] != NULL;
+    return n;
 }
 
 /* Cards first: "webgpu" alone must not mean the processor if there is a card. */
 static int rank(const weft__webgpu_found *f) { return f->gpu.cpu ? 2 : f->gpu.shares_memory ? 1 : 0; }
 
 static int webgpu_devices_collect(void) {
-    webgpu_adapter adapters[ADAPTERS_MOST];
     weft__webgpu_found all[ADAPTERS_MOST];
-    int n = 0, count = 0;
-    for (int i = 0, listed = list_adapters(adapters); i < listed; i++)
-        if (webgpu_devices_describe(&all[n], adapters[i])) n++;
+    const int n = weft__wgpu.wgpuInstanceEnumerateAdapters ? list_adapters(all) : ask_for_adapters(all);
+    int count = 0;
     for (int r = 0; r <= 2; r++)
         for (int i = 0; i < n; i++) {
             if (rank(&all[i]) != r) continue;

@@ -7,8 +7,9 @@
 #include "device/webgpu/api.h"
 
 typedef struct weft__webgpu_found {
-    weft_gpu_found gpu; /* maker: the system's interface, such as "Vulkan" */
-    webgpu_adapter adapter;
+    weft_gpu_found gpu;     /* maker: the system's interface, such as "Vulkan" */
+    webgpu_adapter adapter; /* NULL: the library cannot list adapters, and is asked for one by `preference` */
+    webgpu_enum preference;
     webgpu_limits limits;
     bool clocks; /* its passes can be timed */
 } weft__webgpu_found;
@@ -17,5 +18,11 @@ extern weft_gpu_devices weft__webgpu_kind;
 
 /* Returns the instance of the library. There is one in the process. */
 webgpu_instance weft__webgpu_instance(void);
+
+/* Waits until the callback of a request has set *done. */
+void weft__webgpu_await(webgpu_future request, const bool *done);
+
+/* Asks for an adapter, which the caller releases. Returns NULL if there is none. */
+webgpu_adapter weft__webgpu_request_adapter(webgpu_enum preference);
 
 #endif

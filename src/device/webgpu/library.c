@@ -51,10 +51,12 @@ static const weft_shared_symbol wanted[] = {
 #undef WEBGPU_FUNCTION
 #undef WEBGPU_OPTIONAL
 #define WEBGPU_OPTIONAL(result, name, arguments) {#name, offsetof(weft__webgpu_functions, name)},
+#define WEBGPU_DAWN(result, name, arguments)     {#name, offsetof(weft__webgpu_functions, name)},
 static const weft_shared_symbol optional[] = {
 #include "device/webgpu/webgpu.def"
 };
 #undef WEBGPU_OPTIONAL
+#undef WEBGPU_DAWN
 
 static uint32_t version(void) {
     if (weft__webgpu_hook.version) return weft__webgpu_hook.version;
@@ -80,6 +82,7 @@ static weft_shared_library library = {
     .table = &weft__wgpu,
     .absent = "run `make webgpu`, which fetches wgpu-native 29; WEFT_WGPU_LIB names a library elsewhere",
     .search = search,
+    .gone = "wgpuInstanceRequestAdapter2", /* of Dawn, as long as its structures were not those of webgpu.h */
     .old = "it is no library of WebGPU, or its version does not fit; run `make webgpu`, which fetches "
            "wgpu-native 29",
     .start = check_version};

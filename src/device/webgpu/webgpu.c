@@ -84,7 +84,10 @@ void weft__webgpu_rest(const weft__webgpu *d) {
         weft__wgpu.wgpuDevicePoll(d->device, true, NULL);
         return;
     }
-    weft__wgpu.wgpuInstanceProcessEvents(weft__webgpu_instance());
+    if (weft__wgpu.wgpuDeviceTick)
+        weft__wgpu.wgpuDeviceTick(d->device);
+    else
+        weft__wgpu.wgpuInstanceProcessEvents(weft__webgpu_instance());
     nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
 }
 
@@ -106,6 +109,8 @@ int weft__webgpu_wait(weft__webgpu *d) {
 
 /* ---- open and close ---- */
 
+enum { DAWN_TOGGLES = 0x0005000A }; /* WGPUSType_DawnTogglesDescriptor */
+
 static void device_came(webgpu_enum status, webgpu_device device, webgpu_string_view message, void *to,
                         void *done) {
     if (status == WEBGPU_Status_Success)
@@ -115,10 +120,12 @@ static void device_came(webgpu_enum status, webgpu_device device, webgpu_string_
     *(bool *)done = true;
 }
 
-static void request_device(weft__webgpu *d) {
+/* Asks for the device. toggles: what Dawn should do otherwise, or NULL. */
+static void request_device(weft__webgpu *d, webgpu_adapter adapter, webgpu_chained_struct *toggles) {
     const webgpu_feature_name clocks = WEBGPU_FeatureName_TimestampQuery;
     bool done = false;
     webgpu_device_descriptor wanted = {
+        .nextInChain = toggles,
         .requiredFeatures = &clocks,
         .requiredFeatureCount = d->found->clocks,
         .requiredLimits = &d->found->limits,
@@ -126,13 +133,25 @@ static void request_device(weft__webgpu *d) {
                                    .callback = on_loss,
                                    .userdata1 = d},
         .uncapturedErrorCallbackInfo = {.callback = on_error, .userdata1 = d}};
-    weft__wgpu.wgpuAdapterRequestDevice(
-        d->found->adapter, &wanted,
-        (webgpu_request_device_callback_info){.mode = WEBGPU_CallbackMode_AllowSpontaneous,
-                                              .callback = device_came,
-                                              .userdata1 = &d->device,
-                                              .userdata2 = &done});
-    while (!done) weft__wgpu.wgpuInstanceProcessEvents(weft__webgpu_instance());
+    weft__webgpu_await(weft__wgpu.wgpuAdapterRequestDevice(
+                           adapter, &wanted,
+                           (webgpu_request_device_callback_info){.mode = WEBGPU_CallbackMode_AllowSpontaneous,
+                                                                 .callback = device_came,
+                                                                 .userdata1 = &d->device,
+                                                                 .userdata2 = &done}),
+                       &done);
+}
+
+/* Dawn rounds times to 0.1 ms, for pages of the web, unless it is told otherwise. Its checks of indices stay
+ * on: without them SwiftShader crashed when two devices computed at once. */
+static void request_of_dawn(weft__webgpu *d) {
+    static const char *const off[] = {"timestamp_quantization"};
+    webgpu_dawn_toggles toggles = {
+        .chain = {.sType = DAWN_TOGGLES}, .disabledToggleCount = 1, .disabledToggles = off};
+    webgpu_adapter adapter = weft__webgpu_request_adapter(d->found->preference);
+    if (!adapter) return;
+    request_device(d, adapter, weft__wgpu.wgpuDeviceTick ? &toggles.chain : NULL);
+    weft__wgpu.wgpuAdapterRelease(adapter);
 }
 
 static weft_status webgpu_open(weft_gpu_device *device, const weft_open_options *options) {
@@ -140,7 +159,10 @@ static weft_status webgpu_open(weft_gpu_device *device, const weft_open_options 
     (void)options;
     d->found = (const weft__webgpu_found *)device->found;
     device->base.buffers_most = (int)d->found->limits.maxStorageBuffersPerShaderStage;
-    request_device(d);
+    if (d->found->adapter)
+        request_device(d, d->found->adapter, NULL);
+    else
+        request_of_dawn(d);
     int error = weft__webgpu_error(d);
     if (!error && !d->device) error = WEBGPU_REFUSED;
     if (!error) {
@@ -163,7 +185,7 @@ static void webgpu_close(weft_gpu_device *device) {
     if (d->device) {
         weft__wgpu.wgpuDeviceDestroy(d->device);
         weft__wgpu.wgpuDeviceRelease(d->device);
-        weft__wgpu.wgpuInstanceProcessEvents(weft__webgpu_instance());
+        if (!weft__wgpu.wgpuDeviceTick) weft__wgpu.wgpuInstanceProcessEvents(weft__webgpu_instance());
     }
     weft__webgpu_error(d); /* closing a lost device reports errors */
 }

@@ -281,6 +281,7 @@ weft_status weft__gpu_compile(weft_gpu_compiler *c, const weft_launch *launches,
 }
 
 void weft__gpu_compiler_close(weft_gpu_compiler *c) {
+    if (!c->device) return; /* the device could not be opened */
     for (size_t i = 0; i < c->n_modules; i++) c->release(c, c->modules[i].module);
     weft__free(c->device->ctx, c->modules);
     weft__free(c->device->ctx, c->sources);

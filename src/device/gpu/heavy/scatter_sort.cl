@@ -286,7 +286,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter_sum(const W_GLOBAL INDEX *index, cons
     W_LOCAL_ROOM w_u32 key[2 * SEGMENT];
     W_LOCAL_ROOM int from[2 * SEGMENT], pieces[SEGMENT], begun, joined;
     const w_scatter_sort of = given.scatter;
-    if (state[given.state_at]) return;
+    if (W_SAME(state[given.state_at])) return;
     const int lane = w_item(0), group = w_group(0), once = w_group(1) == 0 && w_group(2) == 0;
     const w_i64 k0 = (w_i64)group * SEGMENT, inner = of.inner, tiles = w_groups(0);
     const int n = (int)min((w_i64)2 * SEGMENT, of.count - k0), mine = min(n, SEGMENT);

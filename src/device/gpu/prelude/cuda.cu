@@ -29,6 +29,7 @@
 #define W_CARD_UNROLL W_UNROLL
 #define W_RESTRICT    __restrict__
 #define W_USUALLY(c)  __builtin_expect((c), 1)
+#define W_SAME(c)     (c)
 #define W_FN          static __device__ __forceinline__
 #define W_ENTRY       extern "C" __global__
 #define W_ENTRY_ITEMS(x, y, z) __launch_bounds__((x) * (y) * (z))

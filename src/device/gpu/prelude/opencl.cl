@@ -14,6 +14,7 @@
 #define W_CARD_UNROLL
 #define W_RESTRICT      restrict
 #define W_USUALLY(c)    (c) /* a condition that holds almost always */
+#define W_SAME(c)       (c) /* a condition with the same answer for all items of a work-group, which may be a barrier */
 #define W_FN            static inline
 /* A function that stays a function. PoCL makes three copies of what is inlined in a kernel. With W_ONCE_LOCAL it may
  * have pointers to local memory: PoCL 3.1 crashes if its optimiser replaces such a parameter by the variable, as it may

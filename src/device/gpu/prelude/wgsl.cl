@@ -17,6 +17,7 @@
 #define W_CARD_UNROLL
 #define W_RESTRICT
 #define W_USUALLY(c)    (c)
+#define W_SAME(c)       w_uniform(c) /* WGSL must be sure that all items reach a barrier */
 #define W_FN            static inline
 #define W_ENTRY         __kernel
 #define W_ENTRY_ITEMS(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))

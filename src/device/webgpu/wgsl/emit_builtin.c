@@ -259,8 +259,8 @@ static bool work_item(call *c, weft_wgsl_value *to) {
     return false;
 }
 
-/* w_uniform(c): the first work-item evaluates c, and all of the work-group get its answer. It is a barrier.
- */
+/* w_uniform(x): the first work-item evaluates x, an int or a condition, and all of the work-group get its
+ * answer. It is a barrier. */
 static weft_wgsl_value uniform(call *c) {
     weft_wgsl_emitter *e = c->e;
     const char *name = weft__wgsl_temporary(e);
@@ -271,12 +271,12 @@ static weft_wgsl_value uniform(call *c) {
     weft__wgsl_line(e, "if (all(w_item == vec3<i32>())) {");
     e->indent++;
     const weft_wgsl_value v =
-        weft__wgsl_convert(e, weft__wgsl_condition(e, c->node->list), type(WEFT_WGSL_I32));
+        weft__wgsl_convert(e, weft__wgsl_expression(e, c->node->list), type(WEFT_WGSL_I32));
     weft__wgsl_line(e, "w_answer = %s;", v.text);
     e->indent--;
     weft__wgsl_line(e, "}");
-    weft__wgsl_line(e, "let %s = workgroupUniformLoad(&w_answer) != 0;", name);
-    return weft__wgsl_value(type(WEFT_WGSL_BOOL), name, WEFT_WGSL_L_PRIMARY, c->node->line);
+    weft__wgsl_line(e, "let %s = workgroupUniformLoad(&w_answer);", name);
+    return weft__wgsl_value(type(WEFT_WGSL_I32), name, WEFT_WGSL_L_PRIMARY, c->node->line);
 }
 
 static bool statement(call *c, weft_wgsl_value *to) {

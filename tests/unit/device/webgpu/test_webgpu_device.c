@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "compiler/profile/profile.h"
 #include "device.h"
+#include "device/webgpu/devices.h"
 #include "device/webgpu/hooks.h"
 #include "gpu.h"
 
@@ -296,13 +297,30 @@ static void test_threads(void **state) {
     weft_close(ctx);
 }
 
+/* A device that the library refuses is an error, and the next one opens. */
+static void test_refused(void **state) {
+    (void)state;
+    weft_context *ctx, *other = NULL;
+    if (!open_context(&ctx)) return skip();
+    webgpu_limits *limits = &((weft__webgpu_found *)weft__webgpu_kind.list)->limits;
+    const uint32_t bindings = limits->maxBindingsPerBindGroup;
+    limits->maxBindingsPerBindGroup = UINT32_MAX - 1;
+    const weft_open_options options = {.device = "webgpu"};
+    assert_int_equal(weft_open(&options, &other), WEFT_ERR_DEVICE);
+    assert_non_null(strstr(weft_last_error(NULL), "opening the device"));
+    limits->maxBindingsPerBindGroup = bindings;
+    assert_ok(weft_open(&options, &other));
+    weft_close(other);
+    weft_close(ctx);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts_of_words), cmocka_unit_test(test_large_transfers),
         cmocka_unit_test(test_shared_buffer),  cmocka_unit_test(test_folded_launches),
         cmocka_unit_test(test_many_groups),    cmocka_unit_test(test_limits),
         cmocka_unit_test(test_times),          cmocka_unit_test(test_names),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_threads),        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,7 +145,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention(const W_GLOBAL T *q, const W_GLOBAL
     W_LOCAL S *mine = (W_LOCAL S *)mine4, *other = (W_LOCAL S *)other4, *tile = (W_LOCAL S *)tile4;
     OPEN
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR); /* blocks that see the most keys first */
-    const int shift = cached ? key[given.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
+    const int shift = cached ? W_SAME(key[given.key_at]) : t_k - t_q;
+    const int end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     S sums[HIGH][CHANNELS], most[HIGH], sum[HIGH];
     clear(sums);
     W_CARD_UNROLL for (int q_ = 0; q_ < HIGH; q_++) most[q_] = -INFINITY, sum[q_] = 0;
@@ -286,7 +287,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_row(const W_GLOBAL T *q, const W_GL
     W_LOCAL_ROOM S weight[ITEMS], part[ITEMS], products[ITEMS * (SHARE + 1)], room[AT_ONCE * ACROSS];
     OPEN
     const int i = w_group(0) % t_q, begin = w_group(0) / t_q * of.length, item = w_item(0);
-    const int shift = cached ? key[given.key_at] : t_k - t_q, mine = item / SHARE, at = item % SHARE * EACH;
+    const int shift = cached ? W_SAME(key[given.key_at]) : t_k - t_q, mine = item / SHARE, at = item % SHARE * EACH;
     const int end = min(begin + of.length, causal ? min(t_k, max(0, i + 1 + shift)) : t_k);
     const bool lies_k = LIES(KEYS_AT(k, 0), of.k.time), lies_v = LIES(KEYS_AT(v, 0), of.v.time);
     S query[D / ACROSS][EACH], sums[D / ACROSS][EACH], most = -INFINITY, sum = 0;
@@ -394,7 +395,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dq(const W_GLOBAL T *q, const W_GLO
               *values = (W_LOCAL S *)values4, *tile = (W_LOCAL S *)tile4;
     OPEN
     const int i0 = (w_groups(0) - 1 - w_group(0)) * BR, n = min(t_q - i0, BR);
-    const int shift = cached ? key[given.key_at] : t_k - t_q, end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
+    const int shift = cached ? W_SAME(key[given.key_at]) : t_k - t_q;
+    const int end = causal ? min(t_k, max(0, i0 + n + shift)) : t_k;
     S sums[HIGH][CHANNELS], mean[HIGH], norm[HIGH], one[HIGH];
     clear(sums);
     load(AT(q, i0), of.q.time, n, BR, d, mine);
@@ -444,7 +446,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void attention_dkv(const W_GLOBAL T *q, const W_GL
     W_LOCAL S *keys = (W_LOCAL S *)keys4, *values = (W_LOCAL S *)values4, *mine = (W_LOCAL S *)mine4,
               *douts = (W_LOCAL S *)douts4, *tile = (W_LOCAL S *)tile4;
     OPEN
-    const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? key[given.key_at] : t_k - t_q;
+    const int j0 = w_group(0) * BR, n = min(t_k - j0, BR), shift = cached ? W_SAME(key[given.key_at]) : t_k - t_q;
     S sums_k[HIGH][CHANNELS], sums_v[HIGH][CHANNELS], one[HIGH];
     clear(sums_k);
     clear(sums_v);
