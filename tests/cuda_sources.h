@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "device/gpu/backend/program.h"
+#include "device/gpu/backend/tune.h"
 #include "device/webgpu/wgsl/wgsl.h"
 #include "graph/graph.h"
 
@@ -33,13 +34,17 @@ static const weft_target cuda_sources_targets[] = {{.dialect = WEFT_DIALECT_CUDA
 enum { CUDA_SOURCES_OLD, CUDA_SOURCES_TARGETS = sizeof cuda_sources_targets / sizeof *cuda_sources_targets };
 enum { CUDA_SOURCES_NEW = 80 };
 #define CUDA_SOURCES_MARK ".new"
-static const weft_target cuda_sources_hip = {.dialect = WEFT_DIALECT_CUDA,
-                                             .lanes = 256,
-                                             .units = 100,
-                                             .local_bytes = 64 << 10,
-                                             .most_local_bytes = 64 << 10,
-                                             .groups_most = UINT16_MAX,
-                                             .f64 = true};
+/* AMD's cards without matrix cores, and with those of 32 and of 64 lanes. Files of sources that only one of
+ * the last two gets are named so. */
+#define CUDA_SOURCES_HIP(cores)                                                                              \
+    {                                                                                                        \
+        .dialect = WEFT_DIALECT_CUDA, .lanes = 256, .units = 100, .local_bytes = 64 << 10,                   \
+        .most_local_bytes = 64 << 10, .groups_most = UINT16_MAX, .f64 = true, .matrix_lanes = (cores)        \
+    }
+static const weft_target cuda_sources_hip[] = {CUDA_SOURCES_HIP(0), CUDA_SOURCES_HIP(32),
+                                               CUDA_SOURCES_HIP(64)};
+enum { CUDA_SOURCES_HIPS = sizeof cuda_sources_hip / sizeof *cuda_sources_hip };
+static const char *const cuda_sources_marks[] = {"", ".wave32", ".wave64"};
 static const weft_target cuda_sources_wgsl = {.dialect = WEFT_DIALECT_WGSL,
                                               .lanes = 256,
                                               .units = 4,
@@ -53,12 +58,13 @@ static struct {
     int count;
     weft_hash known[4096];
     bool failed;
-    bool wgsl; /* for WebGPU */
-    bool hip;  /* for HIP */
+    bool wgsl;        /* for WebGPU */
+    bool hip;         /* for HIP */
+    weft_tuner tuner; /* asked if one of its variants is forced */
 } cuda_sources;
 
 static inline const weft_target *cuda_sources_target(int i) {
-    if (cuda_sources.hip) return &cuda_sources_hip;
+    if (cuda_sources.hip) return &cuda_sources_hip[i];
     return cuda_sources.wgsl ? &cuda_sources_wgsl : &cuda_sources_targets[i];
 }
 
@@ -89,7 +95,9 @@ static inline bool cuda_sources_keep(const weft_launch *launch, int target) {
     weft__hash_u64(&key, launch->prelude);
     weft__hash_str(&key, launch->source);
     snprintf(path, sizeof path, "%s/%.80s.%016" PRIx64 "%s.cu", cuda_sources.folder, launch->name, key.a,
-             target == CUDA_SOURCES_OLD ? "" : CUDA_SOURCES_MARK);
+             cuda_sources.hip             ? cuda_sources_marks[target]
+             : target == CUDA_SOURCES_OLD ? ""
+                                          : CUDA_SOURCES_MARK);
     for (int i = 0; i < cuda_sources.count; i++)
         if (weft__hash_equal(cuda_sources.known[i], key)) return true;
     if (cuda_sources.count == (int)(sizeof cuda_sources.known / sizeof *cuda_sources.known)) return false;
@@ -111,14 +119,19 @@ static inline bool cuda_sources_takes(weft_device *device, const weft_heavy *hea
 static inline weft_status cuda_sources_build(weft_device *device, const weft_commands *commands,
                                              weft_executable **executable) {
     /* once as it is, and once with fused launches where they pay */
-    const int variants = cuda_sources.wgsl ? 1 : cuda_sources.hip ? 2 : 2 * CUDA_SOURCES_TARGETS;
+    const int variants = cuda_sources.wgsl  ? 1
+                         : cuda_sources.hip ? 2 * CUDA_SOURCES_HIPS
+                                            : 2 * CUDA_SOURCES_TARGETS;
     for (int i = 0; i < variants; i++) {
         const int target = i / 2, fused = i % 2;
         weft_arena arena;
         weft_gpu_paths paths = {0};
         weft__arena_init(&arena, device->ctx);
         weft_gpu_program program = {
-            .launches = {.ctx = device->ctx, .arena = &arena, .target = cuda_sources_target(target)}};
+            .launches = {.ctx = device->ctx,
+                         .arena = &arena,
+                         .target = cuda_sources_target(target),
+                         .tuner = cuda_sources.tuner.forced ? &cuda_sources.tuner : NULL}};
         const weft_gpu_request request = {.paths = &paths, .fused = fused};
         const weft_status status = weft__gpu_program(&program, commands, &request);
         if (status != WEFT_OK) fprintf(stderr, "%s\n", weft_last_error(device->ctx));

@@ -18,6 +18,11 @@ static inline char *test_gpu(void) {
 
 static inline bool test_on_cuda(void) { return strcmp(test_gpu(), "cuda") == 0; }
 
+static inline bool test_on_hip(void) { return strcmp(test_gpu(), "hip") == 0; }
+
+/* Backends with kernels for tensor cores or matrix cores. */
+static inline bool test_on_cores(void) { return test_on_cuda() || test_on_hip(); }
+
 static inline bool test_on_webgpu(void) { return strcmp(test_gpu(), "webgpu") == 0; }
 
 /* Describes the first device of the kind, or the kind, which then says why it has none. */

@@ -23,8 +23,9 @@ typedef struct weft_target {
     int64_t groups_most;      /* limit along the second and third dimension of a launch; 0: no limit */
     int vector_bytes;         /* of a vector register; 0: unknown or unimportant */
     bool f64;
-    int capability;    /* compute capability of a CUDA device, 90 for 9.0; 0: no CUDA device, and no tensor
-                        * cores */
+    int capability;   /* compute capability of a CUDA device, 90 for 9.0; 0: no CUDA device, and no tensor
+                       * cores */
+    int matrix_lanes; /* lanes of a wavefront of an AMD card whose matrix cores Weft uses, 32 or 64; else 0 */
     bool long_indices; /* tests: indices have 64 bits even if 32 suffice */
     bool tf32;         /* f32 matmuls may round their operands to TF32, which has 11 bits of the 24 */
 } weft_target;
@@ -41,7 +42,9 @@ enum {
     WEFT_PRELUDE_F32 = 4,     /* functions of f32, such as w_exp_f32; needs LANES */
     WEFT_PRELUDE_F64 = 8,     /* the same for f64, and the pragma that allows f64; with or without LANES */
     WEFT_PRELUDE_RANDOM = 16, /* random bits; needs LANES */
-    WEFT_PRELUDE_TENSOR = 32  /* tensor cores, CUDA only; with or without LANES */
+    WEFT_PRELUDE_TENSOR = 32, /* tensor cores, CUDA only; with or without LANES */
+    WEFT_PRELUDE_MATRIX = 64, /* the same for matrix cores, HIP only */
+    WEFT_PRELUDE_CORES = WEFT_PRELUDE_TENSOR | WEFT_PRELUDE_MATRIX
 };
 
 /* The arguments of a kernel: first all pointers, in order; last all numbers, in order, as one struct that the

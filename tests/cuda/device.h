@@ -156,6 +156,22 @@ static inline unsigned fake_ballot(unsigned mask, int is) {
     return (unsigned)fake_now->votes;
 }
 
+/* Gives each lane the values of the other lanes. All lanes in the mask meet after they have written their
+ * values, and meet again before they go on. */
+struct fake_shown {
+    fake_site here = fake_at;
+    fake_mask all;
+    fake_shown(const void *mine, fake_mask mask = 0xffffffff) : all(mask) {
+        fake_now->give = (unsigned long)mine;
+        fake_warp(all);
+    }
+    ~fake_shown() {
+        fake_at = {-here.number, here.line};
+        fake_warp(all);
+    }
+    template <class T> const T *of(int lane) const { return (const T *)fake_now->lanes[lane]; }
+};
+
 /* ---- functions ---- */
 
 template <class A, class B> static inline auto min(A a, B b) -> decltype(a + b) {

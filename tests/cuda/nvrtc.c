@@ -17,6 +17,7 @@
 typedef struct program {
     char *text, *log, *cubin;
     int arch;
+    char name[16]; /* of AMD's architecture, such as "gfx90a" */
     size_t cubin_bytes;
 } program;
 typedef program *nvrtcProgram;
@@ -216,9 +217,11 @@ static unsigned compile(program *p) {
     size_t bytes;
     if (!mkdtemp(folder)) return OUT_OF_MEMORY;
     write_file(folder, "text.cu", p->text, put_plain);
-    char first[700], machine[100];
+    char first[800], machine[160];
 #ifdef FAKE_HIP
-    snprintf(machine, sizeof machine, "-D__AMDGCN__ -D__HIP__ -DFAKE_HIP -DFAKE_WAVE=%d", fake_hip_wave());
+    snprintf(machine, sizeof machine,
+             "-D__AMDGCN__ -D__%s__ -D__HIP__ -DFAKE_HIP -DFAKE_WAVE=%d -DW_WAVE_BARRIER=FAKE_WAVE_BARRIER",
+             p->name, fake_hip_wave());
 #else
     snprintf(machine, sizeof machine, "-D__CUDACC_RTC__ -D__CUDA_ARCH__=%d", 10 * p->arch);
 #endif
@@ -233,7 +236,7 @@ static unsigned compile(program *p) {
     char *whole = failed ? NULL : read_file(folder, "whole.cc", &bytes);
     if (whole) {
         write_file(folder, "text.cc", whole, put_text);
-        char second[700];
+        char second[800];
         snprintf(second, sizeof second,
                  "cd %%s && c++ -c -std=c++17 -O1 -w -fPIC -march=native -ffp-contract=off -fno-math-errno "
                  "-fno-strict-aliasing -fwrapv -fno-gnu-unique -ffunction-sections -fdata-sections "
@@ -261,6 +264,8 @@ unsigned nvrtcCompileProgram(nvrtcProgram p, int n_options, const char *const *o
         if (strncmp(options[i], arch, sizeof arch - 1) == 0)
             for (int k = 0; k < ARCHS; k++) {
                 p->arch = atoi(options[i] + sizeof arch - 1);
+                snprintf(p->name, sizeof p->name, "gfx%.*s", (int)strcspn(options[i] + sizeof arch - 1, ":"),
+                         options[i] + sizeof arch - 1);
                 known += archs[k] == p->arch;
             }
         else if (strncmp(options[i], "--", SHORTEST) != 0)

@@ -23,23 +23,6 @@ static inline char *fake_local(unsigned at, int multiple, const char *what) {
     return p;
 }
 
-/* ---- a warp ---- */
-
-/* Gives each lane the values of the other lanes. All lanes meet after they have written their values, and
- * meet again before they go on. */
-struct fake_shown {
-    fake_site here = fake_at;
-    fake_shown(const void *mine) {
-        fake_now->give = (unsigned long)mine;
-        fake_warp();
-    }
-    ~fake_shown() {
-        fake_at = {-here.number, here.line};
-        fake_warp();
-    }
-    template <class T> const T *of(int lane) const { return (const T *)fake_now->lanes[lane]; }
-};
-
 /* ---- matrices from shared memory ---- */
 
 static inline void fake_matrices(unsigned *to, int count, bool turned, unsigned row) {

@@ -28,6 +28,7 @@ static inline fake_mask fake_team() { return 0xffffffffUL << (fake_wave_lane() &
 #define __builtin_amdgcn_fence(order, scope) fake_fence((scope)[0] == 'a' ? FAKE_CARD : FAKE_BLOCK)
 #define __builtin_amdgcn_s_barrier()         FAKE_HERE((void)fake_barrier())
 #define __builtin_amdgcn_wave_barrier()      FAKE_HERE(fake_warp(fake_team()))
+#define FAKE_WAVE_BARRIER()                  FAKE_HERE(fake_warp(~0ul)) /* prelude/matrix.cu: of a whole wavefront */
 /* at: a lane of the wavefront, times 4 */
 #define __builtin_amdgcn_ds_bpermute(at, x)                                                                  \
     FAKE_HERE(fake_from_lane(fake_team(), (x), (int)((unsigned)(at) / 4 % FAKE_WAVE)))
@@ -41,6 +42,8 @@ FAKE_SILENT static int fake_atomic_or(int *p, int v) {
 #define __hip_atomic_fetch_add(p, v, order, scope) atomicAdd(p, v)
 #define __hip_atomic_compare_exchange_strong(p, expected, v, order, failed, scope)                           \
     (*(expected) = atomicCAS(p, *(expected), v))
+
+#include "matrix.h"
 
 #define FAKE_OCML_1(name)                                                                                    \
     extern "C" __attribute__((visibility("hidden"))) double __ocml_##name##_f64(double x) { return name(x); }

@@ -84,7 +84,7 @@ unsigned hipDeviceGetAttribute(int *value, unsigned attribute, int device) {
 static unsigned fill(void *properties, size_t bytes, size_t at, int device) {
     char *p = memset(properties, 0x5a, bytes);
     snprintf(p, 256, "Test driver, no card %c", 'A' + device);
-    snprintf(p + at, 256, "%s", fake_hip_wave() == 64 ? "gfx90a:sramecc+:xnack-" : "gfx1100");
+    snprintf(p + at, 256, "%s", fake_hip_arch());
     return 0;
 }
 

@@ -33,9 +33,10 @@ run() {
     local word words
     read -ra words <<<"$(test_of "$1")"
     (
+        [ -z "$(card_of "$1")" ] || export WEFT_TEST_GPU=cuda WEFT_KERNEL_CACHE=off
         for word in $(card_of "$1"); do
             [[ $word = *=* ]] || word="LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:$scratch/build/$word"
-            export WEFT_TEST_GPU=cuda WEFT_KERNEL_CACHE=off "${word?}"
+            export "${word?}"
         done
         cd "$scratch/tree" && timeout 100 "$scratch/build/${words[0]}" "${words[@]:1}"
     ) >"$scratch/out" 2>&1
@@ -45,6 +46,7 @@ run() {
 card_targets() {
     case $1 in
     fake-ptx) echo ptx_nvrtc ;;
+    fake-hip) echo fake_hip fake_hiprtc ;;
     fake-cuda) echo fake_cuda fake_nvrtc fake_nvml fake_blas fake_nccl fake_cudnn ;;
     esac
 }

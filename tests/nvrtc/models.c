@@ -150,6 +150,40 @@ static weft_status multiply_concurrently(weft_context *ctx) {
     return WEFT_OK;
 }
 
+/* 16-bit matmuls in each tile that the tuner may choose: of matrices that it reads in place and of turned
+ * ones, the latter with sums in two levels and sums of rows. */
+static weft_status multiply_in_tiles(weft_context *ctx) {
+    enum { SIDE = 256 };
+    for (int i = 0; i < 2 * WEFT_TUNER_VARIANTS; i++) {
+        const bool turned = i % 2;
+        weft_operand operands[] = {{0, 0}, {1, 0}, {2, 0}, {3, 0}};
+        weft_command command = {.kind = WEFT_COMMAND_HEAVY,
+                                .sink = true,
+                                .heavy = {.kind = WEFT_HEAVY_MATMUL,
+                                          .as.matmul = {.dtype = turned ? WEFT_BF16 : WEFT_F16,
+                                                        .out_dtype = turned ? WEFT_F32 : WEFT_F16,
+                                                        .sums = turned,
+                                                        .m = SIDE,
+                                                        .n = SIDE,
+                                                        .k = SIDE,
+                                                        .a_m = turned ? 1 : SIDE,
+                                                        .a_k = turned ? SIDE : 1,
+                                                        .b_k = turned ? SIDE : 1,
+                                                        .b_n = turned ? 1 : SIDE,
+                                                        .c_m = SIDE}},
+                                .n_operands = turned ? 4 : 3,
+                                .operands = operands};
+        const weft_commands commands = {.count = 1, .n_slots = 4, .list = &command};
+        weft_executable *e;
+        cuda_sources.tuner.forced = i / 2 + 1;
+        const weft_status status = ctx->device->ops->build(ctx->device, &commands, &e);
+        cuda_sources.tuner.forced = 0;
+        WEFT_TRY(status);
+        ctx->device->ops->executable_free(ctx->device, e);
+    }
+    return WEFT_OK;
+}
+
 static bool write_operation_sources(const char *folder, const char *name,
                                     weft_status (*compute)(weft_context *)) {
     weft_context *ctx;
@@ -168,6 +202,7 @@ bool write_model_sources(const char *folder, const char *device) {
     all = write_operation_sources(folder, "convolution", convolve) && all;
     if (!cuda_sources.wgsl)
         all = write_operation_sources(folder, "concurrent matmuls", multiply_concurrently) && all;
+    if (cuda_sources.hip) all = write_operation_sources(folder, "tiles", multiply_in_tiles) && all;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         weft_context *ctx;
         if (weft_open(&(weft_open_options){.device = "null"}, &ctx) != WEFT_OK) return false;

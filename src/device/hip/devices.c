@@ -100,11 +100,23 @@ static int hip_devices_look(const char **why) {
     return n;
 }
 
+/* Returns whether Weft uses the matrix cores of an architecture: those that gpu/prelude/matrix.cu knows. */
+static bool has_matrix_cores(const char *arch) {
+    static const char *const known[] = {"gfx908",  "gfx90a",  "gfx940",  "gfx941",  "gfx942",  "gfx950",
+                                        "gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151",
+                                        "gfx1152", "gfx1153", "gfx1200", "gfx1201"};
+    const size_t n = strcspn(arch, ":");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (n == strlen(known[i]) && strncmp(arch, known[i], n) == 0) return true;
+    return false;
+}
+
 /* Kernels for tensor cores are CUDA's: a capability of 0 means that there are none. */
 static void adapt(const weft_gpu_found *card, weft_target *target) {
     const weft__cuda_found *f = (const weft__cuda_found *)card;
     target->most_local_bytes = (int64_t)f->most_local_bytes;
     target->groups_most = WEFT_CUDA_GROUPS;
+    target->matrix_lanes = has_matrix_cores(f->arch) ? f->wave : 0;
 }
 
 /* If there is no card, plans are made for a common one: an MI210. */
@@ -118,6 +130,7 @@ static const weft__cuda_found usual = {
             .most_items = 1024,
             .memory = UINT64_C(64) << 30,
             .local_bytes = GROUP_BYTES},
+    .arch = "gfx90a",
     .wave = 2 * WARP,
     .most_local_bytes = GROUP_BYTES};
 

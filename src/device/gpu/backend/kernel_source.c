@@ -37,6 +37,7 @@ int weft__gpu_prelude_parts(weft_dialect dialect, unsigned prelude,
     parts[n++] = weft__source_prelude_common;
     parts[n++] = weft__source_prelude_kernels;
     if (prelude & WEFT_PRELUDE_TENSOR) parts[n++] = weft__source_prelude_tensor;
+    if (prelude & WEFT_PRELUDE_MATRIX) parts[n++] = weft__source_prelude_matrix;
     if (!(prelude & WEFT_PRELUDE_LANES)) return n;
     const bool vectors = prelude & WEFT_PRELUDE_VECTORS;
     if (vectors) parts[n++] = weft__source_prelude_overloads;

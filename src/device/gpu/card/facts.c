@@ -91,7 +91,7 @@ static bool is_named(const weft_launch *l, const char *name) { return strcmp(l->
 
 /* The unit that multiplies. */
 static weft_unit unit_of(const weft_launch *l, weft_dtype dtype) {
-    const bool tensor = l->prelude & WEFT_PRELUDE_TENSOR;
+    const bool tensor = l->prelude & WEFT_PRELUDE_CORES;
     if (!tensor) return dtype == WEFT_F64 ? WEFT_UNIT_F64 : WEFT_UNIT_F32;
     return dtype == WEFT_F32 ? WEFT_UNIT_TF32 : WEFT_UNIT_TENSOR;
 }

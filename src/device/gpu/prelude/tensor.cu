@@ -21,8 +21,20 @@
 
 #define w_warp() __syncwarp() /* lanes of the warp see what the others wrote before it */
 
-/* Returns an address in local memory, in bytes. */
-W_FN uint w_local_at(const void *p) { return (uint)__cvta_generic_to_shared(p); }
+/* Lanes of a warp. Of a fragment: the columns of d, the sums of a lane, and its words of 16 rows of a or columns of b. */
+#define W_CORE_LANES  32
+#define W_CORE_ACROSS 8
+#define W_CORE_SUMS   4
+#define W_CORE_WORDS  4
+#define W_CORE_NEXT() (void)0 /* after each step of k */
+/* Return the row and the column of sum i of a lane. */
+W_FN int w_core_row(int lane, int i) { return lane / 4 + i / 2 * 8; }
+W_FN int w_core_column(int lane, int i) { return lane % 4 * 2 + i % 2; }
+
+/* Return an address in local memory, in bytes, and what is there. */
+typedef uint w_address;
+W_FN w_address w_local_at(const void *p) { return (uint)__cvta_generic_to_shared(p); }
+template <class T> W_FN T *w_local(w_address at) { return (T *)__cvta_shared_to_generic(at); }
 
 /* Loads four matrices of 8 x 8 elements of 16 bits. Lane i passes the address of row i % 8 of matrix i / 8, a multiple
  * of 16 bytes. to[j] gets elements 2t and 2t + 1 of row g of matrix j; `turned`: of column g. */
@@ -91,6 +103,9 @@ W_FN uint w_pair_f16(float low, float high) {
     vstore_half_rte(high, 1, bits);
     return bits[0] | (uint)bits[1] << 16;
 }
+
+typedef w_address w_copy_place; /* where copies go */
+W_FN void w_copy_put(w_copy_place to, uint4 x) { *w_local<uint4>(to) = x; }
 
 /* Copy 16, 8 or 4 bytes from global to local memory. Both addresses are multiples of the size. Only `count` bytes are
  * read, and the others become 0. w_copy_group ends a group of copies. After w_copy_wait<n> at most n groups are open,

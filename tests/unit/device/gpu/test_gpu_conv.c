@@ -96,7 +96,7 @@ static void check_conv(weft_dtype dt, weft_conv_pass pass, const geometry *g) {
 /* Each kernel takes a while to compile, so kernels for GPUs are tested on a sample of cases. */
 static void test_conv(void **state) {
     (void)state;
-    if (!gpu || test_on_cuda()) return skip();
+    if (!gpu || test_on_cores()) return skip();
     for (int items = 0; items <= 64; items += 64)
         for (int g = 0; g < COUNT(geometries); g++)
             for (int pass = 0; pass < 3; pass++) {
@@ -110,7 +110,7 @@ static void test_conv(void **state) {
 static void test_conv_dtypes(void **state) {
     (void)state;
     static const weft_dtype dtypes[] = {WEFT_F64, WEFT_BF16, WEFT_F16};
-    if (!gpu || test_on_cuda()) return skip();
+    if (!gpu || test_on_cores()) return skip();
     aim(0);
     for (int pass = 0; pass < 3; pass++) {
         check_conv(dtypes[pass], (weft_conv_pass)pass, &geometries[2]);
@@ -125,7 +125,7 @@ static void test_conv_dtypes(void **state) {
 static void test_conv_parts(void **state) {
     (void)state;
     static const geometry many = {6, 2, 3, 5, {16, 17}, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
-    if (!gpu || test_on_cuda()) return skip();
+    if (!gpu || test_on_cores()) return skip();
     aim(64);
     check_conv(WEFT_F32, WEFT_CONV_WEIGHT, &many);
     aim(0);
@@ -156,8 +156,8 @@ static bool on_cores(const weft_target *target, weft_dtype dt, weft_conv_pass pa
     assert_int_equal(weft__gpu_conv(&launches, &h, false), WEFT_OK);
     bool all = launches.count > 0;
     for (int l = 0; l < launches.count; l++)
-        all = all && (strcmp(launches.list[l].name, "matmul") != 0 ||
-                      launches.list[l].prelude & WEFT_PRELUDE_TENSOR);
+        all = all &&
+              (strcmp(launches.list[l].name, "matmul") != 0 || launches.list[l].prelude & WEFT_PRELUDE_CORES);
     weft__free(&context, launches.list);
     weft__arena_free(&arena);
     return all;
@@ -165,8 +165,8 @@ static bool on_cores(const weft_target *target, weft_dtype dt, weft_conv_pass pa
 
 static void check_tensor(weft_dtype dt, weft_conv_pass pass, const geometry *g) {
     weft_target *target = &weft__gpu_of(gpu)->target;
-    const bool f16_only = target->capability < 80;
-    if (f16_only && dt != WEFT_F16) return;
+    const bool f16_only = test_on_cuda() && target->capability < 80;
+    if ((f16_only && dt != WEFT_F16) || (test_on_hip() && dt == WEFT_F32)) return;
     target->tf32 = dt == WEFT_F32;
     assert_true(on_cores(target, dt, pass, g));
     check_conv(dt, pass, g);
@@ -176,7 +176,7 @@ static void check_tensor(weft_dtype dt, weft_conv_pass pass, const geometry *g) 
 static void test_conv_tensor(void **state) {
     (void)state;
     static const weft_dtype dtypes[] = {WEFT_BF16, WEFT_F16, WEFT_F32};
-    if (!gpu || !test_on_cuda()) return skip();
+    if (!gpu || !test_on_cores()) return skip();
     for (int pass = 0; pass < 3; pass++) {
         for (int d = 0; d < 3; d++)
             for (int g = 0; g < COUNT(wide); g++)
@@ -195,7 +195,7 @@ static void test_conv_tensor(void **state) {
 /* The first elements of operands may lie anywhere; then pieces are read element by element. */
 static void test_conv_unaligned(void **state) {
     (void)state;
-    if (!gpu || !test_on_cuda()) return skip();
+    if (!gpu || !test_on_cores()) return skip();
     shift = 2;
     for (int pass = 0; pass < 3; pass++) check_tensor(WEFT_F16, (weft_conv_pass)pass, &wide[0]);
     shift = 0;

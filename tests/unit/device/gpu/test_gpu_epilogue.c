@@ -1,7 +1,7 @@
-/* Matmuls with epilogues, on the interpreter and on OpenCL or CUDA (gpu.h). A matmul and the kernel after it
- * become one command and give the same bits as two. Covers all kinds of epilogues, layouts, dtypes, edges,
- * splits of k, a batch, several results, and a matmul whose result is also stored. Also checks which pairs
- * must stay two commands. */
+/* Matmuls with epilogues, on the interpreter and on OpenCL, CUDA or HIP (gpu.h). A matmul and the kernel
+ * after it become one command and give the same bits as two. Covers all kinds of epilogues, layouts, dtypes,
+ * edges, splits of k, a batch, several results, and a matmul whose result is also stored. Also checks which
+ * pairs must stay two commands. */
 #include "unit/core_help.h"
 #include "gpu.h"
 
@@ -313,9 +313,10 @@ int main(void) {
         cmocka_unit_test(test_dtypes),        cmocka_unit_test(test_tensor),
         cmocka_unit_test(test_work_items),    cmocka_unit_test(test_what_stays),
         cmocka_unit_test(test_updates)};
-    /* CUDA tests also use templates; the other tests cover kernels that all devices share */
-    if (test_on_cuda()) setenv("WEFT_MATMUL", "own", 1);
-    const struct CMUnitTest on_cuda[] = {cmocka_unit_test(test_dtypes), cmocka_unit_test(test_tensor)};
-    return test_on_cuda() ? cmocka_run_group_tests(on_cuda, NULL, NULL)
-                          : cmocka_run_group_tests(tests, NULL, NULL);
+    /* tests of CUDA and HIP are for tensor and matrix cores; the other tests cover kernels that all devices
+     * share */
+    if (test_on_cores()) setenv("WEFT_MATMUL", "own", 1);
+    const struct CMUnitTest on_cores[] = {cmocka_unit_test(test_dtypes), cmocka_unit_test(test_tensor)};
+    return test_on_cores() ? cmocka_run_group_tests(on_cores, NULL, NULL)
+                           : cmocka_run_group_tests(tests, NULL, NULL);
 }

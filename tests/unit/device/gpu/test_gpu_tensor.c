@@ -1,8 +1,8 @@
-/* src/device/gpu: matmuls on tensor cores, on a GPU or on the simulated driver of tests/cuda. (tests.cmake
- * runs this test again as test_gpu_tensor_cuda, and for compute capability 7.5. OpenCL has no tensor cores.)
- * Compares dtypes, layouts, copy widths, alignments, edges, batches and splits of k with plain f64 loops
- * within class D. Nothing outside of the operands may be read or written. Two runs and every tile must give
- * the same bits. */
+/* src/device/gpu: matmuls on tensor cores and matrix cores, on a GPU or on the simulated drivers of
+ * tests/cuda and tests/hip. (tests.cmake runs this test again as test_gpu_tensor_cuda, for compute
+ * capability 7.5, and for architectures of AMD. OpenCL has no tensor cores.) Compares dtypes, layouts, copy
+ * widths, alignments, edges, batches and splits of k with plain f64 loops within class D. Nothing outside of
+ * the operands may be read or written. Two runs and every tile must give the same bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,16 +27,19 @@ typedef struct fixture {
 static int setup(void **state) {
     static fixture f;
     *state = &f;
-    if (!test_on_cuda() || test_without_gpu()) return 0;
+    if (!test_on_cores() || test_without_gpu()) return 0;
     setenv("WEFT_MATMUL", "own", 1);
     weft__gpu_hook.guard = 256;
-    if (weft__device_open(&f.ctx, "cuda", NULL, &f.device) != WEFT_OK) return -1;
+    if (weft__device_open(&f.ctx, test_gpu(), NULL, &f.device) != WEFT_OK) return -1;
     f.target = &weft__gpu_of(f.device)->target;
     f.tuner = &weft__gpu_of(f.device)->tuner;
     f.own = *f.target;
     f.target->units = 8;
     return 0;
 }
+
+/* Without matrix cores an AMD card computes these matmuls by other kernels, which test_declined checks. */
+static bool has_cores(const fixture *f) { return f->device && (test_on_cuda() || f->target->matrix_lanes); }
 
 static int teardown(void **state) {
     fixture *f = *state;
@@ -76,7 +79,7 @@ static weft_launch launch_of(const weft_target *target, const weft_heavy_matmul 
 }
 
 static bool is_tensor(const fixture *f, const weft_heavy_matmul *mm) {
-    return launch_of(f->target, mm).prelude & WEFT_PRELUDE_TENSOR;
+    return launch_of(f->target, mm).prelude & WEFT_PRELUDE_CORES;
 }
 
 /* The first `ways` variants must have the bits of the default one. */
@@ -84,7 +87,7 @@ static void check_shifted(fixture *f, const weft_heavy_matmul *given, int shift,
     weft_heavy_matmul with_sums = *given, *mm = &with_sums;
     with_sums.sums = given->batch_rank == 0;
     const weft_dtype dtype = (weft_dtype)mm->dtype;
-    if (f->own.capability < 80 && dtype != WEFT_F16) return;
+    if (test_on_cuda() && f->own.capability < 80 && dtype != WEFT_F16) return;
     assert_true(is_tensor(f, mm));
     void *a = values(f, dtype, span(mm, mm->a_batch, mm->m, mm->a_m, mm->k, mm->a_k), 1);
     void *b = values(f, dtype, span(mm, mm->b_batch, mm->k, mm->b_k, mm->n, mm->b_n), 2);
@@ -113,7 +116,7 @@ static void check(fixture *f, const weft_heavy_matmul *mm) { check_shifted(f, mm
 /* Strides that allow copies of 16, 8 and 4 bytes, and strides that allow none. */
 static void test_layouts(void **state) {
     fixture *f = *state;
-    if (!f->device) skip();
+    if (!has_cores(f)) skip();
     for (int t = 0; t < 4; t++) {
         const int64_t extra[] = {8, 4, 2, 1};
         const layout l = {t & 1, t >> 1, extra[t], extra[3 - t], t};
@@ -128,7 +131,7 @@ static void test_layouts(void **state) {
 static void test_edges(void **state) {
     static const int64_t sizes[][3] = {{5, 1, 1}, {37, 83, 51}, {131, 70, 33}, {6, 200, 129}, {9, 7, 0}};
     fixture *f = *state;
-    if (!f->device) skip();
+    if (!has_cores(f)) skip();
     for (int s = 0; s < COUNT(sizes); s++) {
         const weft_heavy_matmul mm =
             matmul(WEFT_BF16, sizes[s][0], sizes[s][1], sizes[s][2], (layout){0, 0, 1, 1, 1});
@@ -142,7 +145,7 @@ static void test_edges(void **state) {
 /* Operands whose alignment is less than their strides allow. */
 static void test_places(void **state) {
     fixture *f = *state;
-    if (!f->device) skip();
+    if (!has_cores(f)) skip();
     for (int shift = 2; shift <= 8; shift *= 2) {
         const weft_heavy_matmul mm = matmul(WEFT_BF16, 72, 48, 80, (layout){0, 0, 8, 8, 0});
         check_shifted(f, &mm, shift, 0);
@@ -151,7 +154,7 @@ static void test_places(void **state) {
 
 static void test_batches(void **state) {
     fixture *f = *state;
-    if (!f->device) skip();
+    if (!has_cores(f)) skip();
     weft_heavy_matmul mm = matmul(WEFT_BF16, 24, 40, 48, (layout){0, 1, 0, 0, 0});
     const int64_t step = mm.m * mm.n;
     const int64_t batch[] = {2, 3, 1, 2}, a[] = {0, 16, 0, 2000}, b[] = {3000, 0, 0, 4},
@@ -170,7 +173,7 @@ static void test_batches(void **state) {
 /* With f32 results, and a split k whose parts are added in two levels. */
 static void test_long(void **state) {
     fixture *f = *state;
-    if (!f->device) skip();
+    if (!has_cores(f)) skip();
     for (int d = 0; d < 2; d++) {
         weft_heavy_matmul mm = matmul(d ? WEFT_F16 : WEFT_BF16, 40, 24, 2600, (layout){1, 0, 0, 0, d});
         check(f, &mm);
@@ -186,7 +189,7 @@ static void test_long(void **state) {
 
 static void test_tiles(void **state) {
     fixture *f = *state;
-    if (!f->device) skip();
+    if (!has_cores(f)) skip();
     const weft_heavy_matmul mm = matmul(WEFT_BF16, 136, 200, 328, (layout){1, 0, 0, 0, 0});
     check_shifted(f, &mm, 0, WEFT_TUNER_VARIANTS);
 }
@@ -194,7 +197,7 @@ static void test_tiles(void **state) {
 /* More groups or work-items along a dimension than a launch may have, with and without tensor cores. */
 static void test_flat(void **state) {
     fixture *f = *state;
-    if (!f->device) skip();
+    if (!has_cores(f)) skip();
     f->target->groups_most = 1;
     weft_heavy_matmul mm = matmul(WEFT_BF16, 136, 100, 48, (layout){0, 1, 0, 0, 0});
     check(f, &mm);
@@ -220,14 +223,19 @@ static void test_usual(void **state) {
     static const struct {
         int64_t m, n, k, more; /* shared memory that a group may request */
         int64_t columns, rows, parts, asked;
+        int lanes; /* of a wavefront, for matrix cores */
     } cases[] = {
-        {4096, 4096, 4096, 227 << 10, 16, 32, 1, 72 << 10}, /* 128 x 256 */
-        {4096, 4096, 4096, 0, 32, 32, 1, 0},                /* 128 x 128 */
-        {1024, 1024, 1024, 227 << 10, 16, 8, 1, 0},         /* 128 x 64 */
-        {8, 4096, 4096, 227 << 10, 64, 1, 1, 0},            /* 32 x 64 */
-        {4096, 8, 4096, 227 << 10, 1, 64, 1, 0},            /* 64 x 32 */
-        {64, 64, 65536, 227 << 10, 2, 1, 64, 0},            /* k split */
-        {768, 768, 65536, 227 << 10, 6, 6, 3, 0},           /* 128 x 128 with eight warps */
+        {4096, 4096, 4096, 227 << 10, 16, 32, 1, 72 << 10, 0}, /* 128 x 256 */
+        {4096, 4096, 4096, 0, 32, 32, 1, 0, 0},                /* 128 x 128 */
+        {1024, 1024, 1024, 227 << 10, 16, 8, 1, 0, 0},         /* 128 x 64 */
+        {8, 4096, 4096, 227 << 10, 64, 1, 1, 0, 0},            /* 32 x 64 */
+        {4096, 8, 4096, 227 << 10, 1, 64, 1, 0, 0},            /* 64 x 32 */
+        {64, 64, 65536, 227 << 10, 2, 1, 64, 0, 0},            /* k split */
+        {768, 768, 65536, 227 << 10, 6, 6, 3, 0, 0},           /* 128 x 128 with eight warps */
+        {4096, 4096, 4096, 0, 32, 32, 1, 0, 64},               /* 128 x 128 */
+        {4096, 4096, 4096, 0, 32, 32, 1, 0, 32},
+        {768, 768, 65536, 0, 12, 6, 3, 0, 32}, /* 128 x 64, since there are two levels of sums */
+        {8, 4096, 4096, 0, 64, 1, 1, 0, 32},   /* 32 x 64 */
     };
     (void)state;
     for (int i = 0; i < COUNT(cases); i++) {
@@ -236,11 +244,13 @@ static void test_usual(void **state) {
                                     .units = 132,
                                     .local_bytes = 48 << 10,
                                     .most_local_bytes = cases[i].more,
-                                    .capability = 90};
+                                    .capability = cases[i].lanes ? 0 : 90,
+                                    .matrix_lanes = cases[i].lanes};
         const weft_heavy_matmul mm =
             matmul(WEFT_BF16, cases[i].m, cases[i].n, cases[i].k, (layout){0, 0, 0, 0, 0});
         const weft_launch l = launch_of(&target, &mm);
-        assert_true(l.prelude & WEFT_PRELUDE_TENSOR);
+        assert_true(l.prelude & (cases[i].lanes ? WEFT_PRELUDE_MATRIX : WEFT_PRELUDE_TENSOR));
+        assert_int_equal(l.items[0] % (cases[i].lanes ? cases[i].lanes : 32), 0);
         assert_int_equal(l.groups[0], cases[i].columns);
         assert_int_equal(l.groups[1], cases[i].rows);
         assert_int_equal(l.groups[2], cases[i].parts);
@@ -250,11 +260,12 @@ static void test_usual(void **state) {
 
 static void test_tf32(void **state) {
     fixture *f = *state;
-    if (!f->device) skip();
+    if (!has_cores(f)) skip();
     weft_heavy_matmul mm = matmul(WEFT_F32, 72, 100, 300, (layout){0, 0, 0, 0, 0});
     assert_false(is_tensor(f, &mm)); /* unless it is allowed */
     f->target->tf32 = true;
-    for (int t = 0; t < 4; t++) {
+    if (test_on_hip()) assert_false(is_tensor(f, &mm));
+    for (int t = 0; t < 4 && test_on_cuda(); t++) {
         const int64_t extra[] = {4, 2, 1, 0};
         mm = matmul(WEFT_F32, 72, 100, 300, (layout){t & 1, t >> 1, extra[t], extra[3 - t], t});
         check_shifted(f, &mm, t == 1 ? 4 : 0, 0);
@@ -271,6 +282,13 @@ static void test_declined(void **state) {
     mm = matmul(WEFT_F64, 40, 40, 40, (layout){0, 0, 0, 0, 0});
     assert_false(is_tensor(f, &mm));
     mm = matmul(WEFT_BF16, 40, 40, 40, (layout){0, 0, 0, 0, 0});
+    if (test_on_hip()) {
+        f->target->matrix_lanes = 0;
+        assert_false(is_tensor(f, &mm));
+        f->target->matrix_lanes = f->own.matrix_lanes;
+        assert_int_equal(is_tensor(f, &mm), f->own.matrix_lanes != 0);
+        return;
+    }
     f->target->capability = 75;
     assert_false(is_tensor(f, &mm));
     mm.dtype = mm.out_dtype = WEFT_F16;

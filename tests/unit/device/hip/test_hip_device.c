@@ -169,6 +169,28 @@ static void test_architecture(void **state) {
     weft__hip_forget();
 }
 
+/* Wavefronts of matrix cores, by the architecture. */
+static void test_matrix_cores(void **state) {
+    static const struct {
+        const char *arch;
+        int lanes;
+    } cards[] = {{"gfx906", 0},   {"gfx908:sramecc+:xnack-", 64},
+                 {"gfx90a", 64},  {"gfx942", 64},
+                 {"gfx90c", 0},   {"gfx1030", 0},
+                 {"gfx1100", 32}, {"gfx1151", 32},
+                 {"gfx1201", 32}, {"gfx1250", 0},
+                 {"gfx11", 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
+        weft__cuda_found card = {.wave = strncmp(cards[i].arch, "gfx9", 4) == 0 ? 64 : 32};
+        weft_target target = {0};
+        snprintf(card.arch, sizeof card.arch, "%s", cards[i].arch);
+        weft__hip_kind.adapt(&card.gpu, &target);
+        assert_int_equal(target.matrix_lanes, cards[i].lanes);
+        assert_int_equal(target.capability, 0);
+    }
+}
+
 static void opens(const char *spec, const char *name) {
     weft_context ctx = {0};
     weft_device *device;
@@ -198,6 +220,7 @@ static void test_names(void **state) {
     weft__hip_forget();
     assert_int_equal(weft__device_outline_of(NULL, "hip", &outline), WEFT_OK); /* of a common card */
     assert_true(outline.absent && outline.launches && outline.target.capability == 0);
+    assert_int_equal(outline.target.matrix_lanes, 64);
     assert_non_null(strstr(outline.detail, "plans are for one of gfx90a"));
     weft__hip_hook.library = NULL;
     weft__hip_forget();
@@ -299,10 +322,11 @@ static void test_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_library), cmocka_unit_test(test_without_card),
-        cmocka_unit_test(test_components),      cmocka_unit_test(test_architecture),
-        cmocka_unit_test(test_names),           cmocka_unit_test(test_steps_are_graphs),
-        cmocka_unit_test(test_current_device),  cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_without_library),  cmocka_unit_test(test_without_card),
+        cmocka_unit_test(test_components),       cmocka_unit_test(test_architecture),
+        cmocka_unit_test(test_matrix_cores),     cmocka_unit_test(test_names),
+        cmocka_unit_test(test_steps_are_graphs), cmocka_unit_test(test_current_device),
+        cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* Matmuls for the GPU backends: which template, which tile, how many work-groups.
  * Must not know: how launches run. Read next: matmul.cl, then matmul_vectors.cl (CPUs), matmul_tiles.cl
- * (GPUs), matmul_tensor.cl (tensor cores), matmul_rows.cl (few rows, all devices). */
+ * (GPUs), matmul_tensor.cl (tensor and matrix cores), matmul_rows.cl (few rows, all devices). */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -334,6 +334,21 @@ static const struct tensor_tile {
 enum { TENSOR_TILES = sizeof tensor_tiles / sizeof *tensor_tiles, ONE_LEVEL = 2 };
 _Static_assert((int)TENSOR_TILES <= (int)WEFT_TUNER_VARIANTS, "the tuner knows all");
 
+/* The same for AMD's cards, with wavefronts of 64 and of 32 lanes. Registers hold the part that comes next,
+ * so two stages are enough. */
+static const struct tensor_tile matrix_tiles[2][5] = {
+    {{128, 128, 4, 2, 2, 2, 1},
+     {128, 64, 4, 2, 2, 2, 0.8},
+     {64, 64, 8, 2, 2, 2, 0.65},
+     {64, 32, 8, 2, 2, 2, 0.5},
+     {32, 64, 8, 1, 4, 2, 0.5}},
+    {{128, 128, 4, 2, 4, 2, 1}, /* not if registers hold more: sums of two levels, or places of windows */
+     {128, 64, 4, 4, 2, 2, 0.8},
+     {64, 64, 4, 2, 2, 2, 0.65},
+     {64, 32, 8, 2, 2, 2, 0.5},
+     {32, 64, 8, 1, 4, 2, 0.5}}};
+enum { MATRIX_TILES = sizeof matrix_tiles[0] / sizeof **matrix_tiles };
+
 static int64_t tensor_bytes(const struct tensor_tile *t) {
     return (int64_t)(t->m + t->n) * t->pieces * t->stages * 16;
 }
@@ -344,8 +359,8 @@ static bool uses_tensor(const matmul_plan *p) {
     const weft_target *t = p->target;
     if (t->local_bytes < 48 << 10) return false;
     switch (p->dtype) {
-    case WEFT_F16: return t->capability >= 75;
-    case WEFT_BF16: return t->capability >= 80;
+    case WEFT_F16: return t->capability >= 75 || t->matrix_lanes;
+    case WEFT_BF16: return t->capability >= 80 || t->matrix_lanes;
     case WEFT_F32: return t->capability >= 80 && t->tf32;
     default: return false;
     }
@@ -389,6 +404,20 @@ static int tensor_width(const matmul_plan *p, bool of_b) {
                : 1;
 }
 
+/* Returns the tiles for a matmul, and sets their number. */
+static const struct tensor_tile *tiles_for(matmul_plan *p, bool two_levels) {
+    if (p->target->matrix_lanes) {
+        const bool narrow = p->target->matrix_lanes == 32,
+                   windows = p->view && p->view->kind == WEFT_GPU_WINDOWS_B;
+        const int skipped = narrow && (two_levels || windows);
+        p->variants = MATRIX_TILES - skipped;
+        return matrix_tiles[narrow] + skipped;
+    }
+    const int first = two_levels ? ONE_LEVEL : tensor_bytes(tensor_tiles) > p->target->most_local_bytes;
+    p->variants = TENSOR_TILES - first;
+    return tensor_tiles + first;
+}
+
 static const char *plan_tensor(matmul_plan *p, int variant) {
     const weft_heavy_matmul *mm = &p->mm;
     /* the gradient of the weight of a convolution has few tiles, and k is all pixels */
@@ -396,15 +425,13 @@ static const char *plan_tensor(matmul_plan *p, int variant) {
     if (p->splits == 1) /* gradients of weights: k is long, and there are tiles for half of a large card */
         split(p, weft__ceil_div(mm->m, 128) * weft__ceil_div(mm->n, 64) * p->items, 200, 4096);
     const bool two_levels = p->splits > 1 || p->out == p->sum;
-    const int first = two_levels ? ONE_LEVEL : tensor_bytes(tensor_tiles) > p->target->most_local_bytes;
-    const struct tensor_tile *list = tensor_tiles + first, *t = list;
-    p->variants = TENSOR_TILES - first;
+    const struct tensor_tile *const list = tiles_for(p, two_levels), *t = list;
     for (int i = 0; i < p->variants; i++)
         if (variant < 0 ? tensor_cost(p, &list[i]) < tensor_cost(p, t) : i == variant) t = &list[i];
     p->variant = (int)(t - list);
     p->block_m = t->m, p->block_n = t->n;
-    p->group_items = 32 * t->warps_m * t->warps_n;
-    p->prelude |= WEFT_PRELUDE_TENSOR;
+    p->group_items = (p->target->matrix_lanes ? p->target->matrix_lanes : 32) * t->warps_m * t->warps_n;
+    p->prelude |= p->target->matrix_lanes ? WEFT_PRELUDE_MATRIX : WEFT_PRELUDE_TENSOR;
     if (tensor_bytes(t) <= p->target->local_bytes)
         p->local_bytes = tensor_bytes(t);
     else

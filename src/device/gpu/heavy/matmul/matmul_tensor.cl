@@ -1,5 +1,5 @@
-/* Matmul on tensor cores (CUDA). A work-group of WARPS_M x WARPS_N warps computes a tile of TILE_M x TILE_N elements of
- * c. Each warp holds WARP_M x WARP_N sums in registers, as fragments of 16 x 8 (prelude/tensor.cu):
+/* Matmul on tensor cores (CUDA) and matrix cores (HIP). A work-group of WARPS_M x WARPS_N warps computes a tile of
+ * TILE_M x TILE_N elements of c. Each warp holds WARP_M x WARP_N sums in registers, as fragments of 16 x W_CORE_ACROSS:
  *
  *                     TILE_N
  *              +--------+--------+
@@ -8,11 +8,16 @@
  *              | warp 2 | warp 3 |                                 +--+--+--+--+
  *              +--------+--------+                                 |  |  |  |  |
  *                WARP_N columns                                    +--+--+--+--+
- *                                                                   8 columns
+ *                                                                   W_CORE_ACROSS columns
+ *
+ * prelude/tensor.cu (NVIDIA) and prelude/matrix.cu (AMD) define what differs: the lanes of a warp, where an element of a
+ * fragment lies, matmuls of fragments, and copies. On HIP a warp is a whole wavefront, of 32 or 64 lanes.
  *
  * a and b are read through local memory, DEPTH steps of k at a time. Local memory is a ring of STAGES parts:
  *
  *     | a, b of part p | part p + 1 | ... |     while part p is multiplied, asynchronous copies fill the others
+ *
+ * Where copies are not asynchronous (W_COPY_HELD), registers hold the next part meanwhile. put_held stores it afterwards.
  *
  * Memory is handled in pieces of 16 bytes (UNIT elements). PLACE exchanges the pieces within a row, so that copies and
  * ldmatrix, which reads the same piece of 8 rows, meet no bank conflicts.
@@ -47,8 +52,22 @@
 #define PLACE_TURNED PLACE
 #endif
 
+/* A copy goes to local memory, or to registers. BEGIN_AT finds the work-item's first piece of a part, NEXT_AT its others.
+ * FILL: the place for a part of a; a part of b begins BEHIND_A bytes later. */
+#ifdef W_COPY_HELD
+#define BEGIN_AT(to, place)
+#define NEXT_AT(to, i) ((to) + 16 * (i))
+#define FILL(part)     ((w_copy_place)held)
+#define BEHIND_A       (16 * (PART_A / ITEMS))
+#else
+#define BEGIN_AT(to, place) (to) += 16 * (place)
+#define NEXT_AT(to, i)      ((to) + 16 * ITEMS * (i))
+#define FILL(part)          (part)
+#define BEHIND_A            (16 * PART_A)
+#endif
+
 /* Copies the first `count` elements of a piece, `width` at a time; zeros after them. */
-INLINE void bring_piece(const W_GLOBAL T *from, int count, int width, uint to) {
+INLINE void bring_piece(const W_GLOBAL T *from, int count, int width, w_copy_place to) {
     const int size = (int)sizeof(T);
     if (width == UNIT) {
         w_copy16(to, from, count * size);
@@ -65,32 +84,32 @@ INLINE void bring_piece(const W_GLOBAL T *from, int count, int width, uint to) {
 }
 
 /* Does the same for elements at any address, one by one. */
-INLINE void bring_each(const W_GLOBAL T *from, int count, uint to) {
+INLINE void bring_each(const W_GLOBAL T *from, int count, w_copy_place to) {
     union {
         uint4 all;
         T each[UNIT];
     } piece;
 #pragma unroll
     for (int i = 0; i < UNIT; i++) piece.each[i] = i < count ? from[i] : (T)0;
-    *(uint4 *)__cvta_shared_to_generic(to) = piece.all;
+    w_copy_put(to, piece.all);
 }
 
 /* Copies this work-item's pieces of a part. They all have the same place in their rows. `line` is the stride of the
  * dimension that is not contiguous. Past the end of k there are zeros; lines that c does not have hold anything.
  * `whole`: nothing is outside of the operand. */
 INLINE void bring(const W_GLOBAL T *from, STRIDE line, int along_k, int size, int lines, int depth, int whole,
-                  int width, uint to) {
+                  int width, w_copy_place to) {
     const int across = along_k ? PIECES : size / UNIT, piece = w_item(0) % across, first = w_item(0) / across;
     const int left = (along_k ? depth : lines) - piece * UNIT, count = whole ? UNIT : max(0, min(left, UNIT));
-    to += 16 * (along_k ? PLACE(first, piece, across) : PLACE_TURNED(first, piece, across));
+    BEGIN_AT(to, along_k ? PLACE(first, piece, across) : PLACE_TURNED(first, piece, across));
 #pragma unroll
     for (int i = 0; i < size * PIECES / ITEMS; i++) { /* PLACE repeats after 8 rows, or 4 by words */
         const int row = first + i * (ITEMS / across), some = whole || along_k || row < depth ? count : 0;
         const W_GLOBAL T *const place = from + ((along_k ? min(row, lines - 1) : row) * line + piece * UNIT);
         if (width > 1 || FORMAT == FORMAT_SAME)
-            bring_piece(place, some, width, to + 16 * ITEMS * i);
+            bring_piece(place, some, width, NEXT_AT(to, i));
         else
-            bring_each(place, some, to + 16 * ITEMS * i);
+            bring_each(place, some, NEXT_AT(to, i));
     }
 }
 
@@ -101,7 +120,7 @@ typedef union w_lump {
     uint4 all;
     T each[UNIT];
 } w_lump;
-INLINE void put_lump(w_lump lump, uint to) { *(uint4 *)__cvta_shared_to_generic(to) = lump.all; }
+INLINE void put_lump(w_lump lump, w_copy_place to) { w_copy_put(to, lump.all); }
 
 /* Tap and channel of a window: the steps to its row and column, and to its element. */
 typedef struct w_tap {
@@ -131,7 +150,7 @@ INLINE T meet(const W_GLOBAL T *x, const w_image *v, w_tap window, w_tap tap) {
 }
 
 /* Copies the piece there. */
-INLINE void bring_met(const W_GLOBAL T *x, const w_image *v, w_tap window, w_tap tap, uint to) {
+INLINE void bring_met(const W_GLOBAL T *x, const w_image *v, w_tap window, w_tap tap, w_copy_place to) {
     const int inside = in_image(v, window.row + tap.row, window.column + tap.column);
     w_copy16(to, x + (inside ? window.at + tap.at : 0), inside ? 16 : 0);
 }
@@ -143,16 +162,16 @@ INLINE void bring_met(const W_GLOBAL T *x, const w_image *v, w_tap window, w_tap
 /* Copies this work-item's pieces of b from k on. Lines are windows; all its pieces are the same taps, from column `n`
  * of b on. `columns` of them exist. */
 INLINE void bring_windows(const W_GLOBAL T *x, const w_image *v, int n, int columns, int k, int k1, int width,
-                          uint to) {
+                          w_copy_place to) {
     const int piece = w_item(0) % ACROSS, first = w_item(0) / ACROSS;
     w_tap starts[WINDOWS];
     w_lump lumps[WINDOWS];
-    to += 16 * PLACE_TURNED(first, piece, ACROSS);
+    BEGIN_AT(to, PLACE_TURNED(first, piece, ACROSS));
 #pragma unroll
     for (int i = 0; i < WINDOWS; i++) {
         const int p = k + first + i * (ITEMS / ACROSS);
         starts[i] = start_of(v, min(p, k1 - 1), p < k1 && columns > 0);
-        if (width == UNIT) bring_met(x, v, starts[i], tap_at(v, n), to + 16 * ITEMS * i);
+        if (width == UNIT) bring_met(x, v, starts[i], tap_at(v, n), NEXT_AT(to, i));
     }
     if (width == UNIT) return;
 #pragma unroll
@@ -162,22 +181,22 @@ INLINE void bring_windows(const W_GLOBAL T *x, const w_image *v, int n, int colu
         for (int i = 0; i < WINDOWS; i++) lumps[i].each[e] = e < columns ? meet(x, v, starts[i], tap) : (T)0;
     }
 #pragma unroll
-    for (int i = 0; i < WINDOWS; i++) put_lump(lumps[i], to + 16 * ITEMS * i);
+    for (int i = 0; i < WINDOWS; i++) put_lump(lumps[i], NEXT_AT(to, i));
 }
 #else
 #define WINDOWS (TILE_M * PIECES / ITEMS)
 
 /* Copies this work-item's pieces of a from k on. Lines begin at `starts`; all its pieces are the same taps. */
 INLINE void bring_windows(const W_GLOBAL T *x, const w_image *v, const w_tap *starts, int k, int k1, int width,
-                          uint to) {
+                          w_copy_place to) {
     const int piece = w_item(0) % PIECES, p = k + piece * UNIT;
     w_lump lumps[WINDOWS];
-    to += 16 * PLACE(w_item(0) / PIECES, piece, PIECES);
+    BEGIN_AT(to, PLACE(w_item(0) / PIECES, piece, PIECES));
     if (width == UNIT) {
         w_tap tap = tap_at(v, min(p, k1 - 1));
         if (p >= k1) tap.row = NOWHERE;
 #pragma unroll
-        for (int i = 0; i < WINDOWS; i++) bring_met(x, v, starts[i], tap, to + 16 * ITEMS * i);
+        for (int i = 0; i < WINDOWS; i++) bring_met(x, v, starts[i], tap, NEXT_AT(to, i));
         return;
     }
 #pragma unroll
@@ -187,32 +206,71 @@ INLINE void bring_windows(const W_GLOBAL T *x, const w_image *v, const w_tap *st
         for (int i = 0; i < WINDOWS; i++) lumps[i].each[e] = p + e < k1 ? meet(x, v, starts[i], tap) : (T)0;
     }
 #pragma unroll
-    for (int i = 0; i < WINDOWS; i++) put_lump(lumps[i], to + 16 * ITEMS * i);
+    for (int i = 0; i < WINDOWS; i++) put_lump(lumps[i], NEXT_AT(to, i));
 }
 #endif
 
 #if IMAGE == WEFT_GPU_WINDOWS_A_BACK
 /* Copies this work-item's pieces of the weight, whose lines are in reverse order of the taps. */
 INLINE void bring_weight(const W_GLOBAL T *from, const w_image *v, STRIDE line, int columns, int k, int k1, int width,
-                         uint to) {
+                         w_copy_place to) {
     const int across = TILE_N / UNIT, piece = w_item(0) % across, first = w_item(0) / across;
     const int count = max(0, min(columns - piece * UNIT, UNIT));
-    to += 16 * PLACE_TURNED(first, piece, across);
+    BEGIN_AT(to, PLACE_TURNED(first, piece, across));
 #pragma unroll
     for (int i = 0; i < TILE_N * PIECES / ITEMS; i++) {
         const int p = k + first + i * (ITEMS / across), some = p < k1 ? count : 0;
         const W_GLOBAL T *const place = from + (some ? (STRIDE)weight_at(v, p, line) + piece * UNIT : 0);
         if (width == UNIT)
-            w_copy16(to + 16 * ITEMS * i, place, some * (int)sizeof(T));
+            w_copy16(NEXT_AT(to, i), place, some * (int)sizeof(T));
         else
-            bring_each(place, some, to + 16 * ITEMS * i);
+            bring_each(place, some, NEXT_AT(to, i));
     }
 }
 #endif
 #endif
 
+#ifdef W_COPY_HELD
+/* Stores the pieces of a part of a or b that this work-item holds. */
+INLINE void put_held(const uint4 *held, int along_k, int size, w_address to) {
+    const int across = along_k ? PIECES : size / UNIT, piece = w_item(0) % across, first = w_item(0) / across;
+    to += 16 * (along_k ? PLACE(first, piece, across) : PLACE_TURNED(first, piece, across));
+#pragma unroll
+    for (int i = 0; i < size * PIECES / ITEMS; i++) *w_local<uint4>(to + 16 * ITEMS * i) = held[i];
+}
+/* The same for a and b, if the loop has brought a part. */
+#define PUT_HELD()                                                                                           \
+    if (next - DEPTH < k1) {                                                                                 \
+        const w_address part_ = room + 16 * (filled == 0 ? STAGES - 1 : filled - 1) * (PART_A + PART_B);     \
+        put_held(held, A_LINES, TILE_M, part_);                                                              \
+        put_held(held + PART_A / ITEMS, !B_LINES, TILE_N, part_ + 16 * PART_A);                              \
+    }
+#else
+#define PUT_HELD()
+#endif
+
+#ifdef W_CORE_K
+/* Loads 16 lines from `line` on, for step `step` of k: a fragment of a or b. A lane has one line, and 2 * W_CORE_WORDS
+ * elements of it, from W_CORE_K on. */
+INLINE void fragment(w_address from, int of_b, int along_k, int size, int line, int step, uint *to) {
+    const int lane = w_item(0) % W_CORE_LANES, across = along_k ? PIECES : size / UNIT;
+    const int at = line + lane % 16, first = step * STEP + W_CORE_K(lane);
+    if (along_k) {
+#pragma unroll
+        for (int i = 0; i < W_CORE_WORDS; i += W_CORE_READ)
+            w_core_read(to + i, from + 16 * PLACE(at, (first + 2 * i) / UNIT, across) + first % UNIT * 2);
+    } else {
+#pragma unroll
+        for (int i = 0; i < W_CORE_WORDS; i++) {
+            const w_address column = from + at % UNIT * 2;
+            to[i] = w_core_pair(column + 16 * PLACE_TURNED(first + 2 * i, at / UNIT, across),
+                                column + 16 * PLACE_TURNED(first + 2 * i + 1, at / UNIT, across));
+        }
+    }
+}
+#else
 /* Loads 16 lines from `line` on, for step `step` of k: a fragment of a, or two fragments of b with 8 lines each. */
-INLINE void fragment(uint from, int of_b, int along_k, int size, int line, int step, uint *to) {
+INLINE void fragment(w_address from, int of_b, int along_k, int size, int line, int step, uint *to) {
     const int lane = w_item(0) % 32, across = along_k ? PIECES : size / UNIT, row = lane % 8;
     /* which of two: the lower 8 lines, the second piece */
     const int lower = of_b ? lane / 16 : lane / 8 % 2, second = of_b ? lane / 8 % 2 : lane / 16;
@@ -224,7 +282,7 @@ INLINE void fragment(uint from, int of_b, int along_k, int size, int line, int s
         for (int i = 0; i < 4; i++) {
             const int k = step * STEP + (of_b ? i % 2 : i / 2) * 4 + lane % 4;
             const int at = line + (of_b ? i / 2 : i % 2) * 8 + lane / 4;
-            to[i] = ((const W_LOCAL uint *)__cvta_shared_to_generic(from))[PLACE_WORDS(k, at / 4, across) * 4 + at % 4];
+            to[i] = w_local<const uint>(from)[PLACE_WORDS(k, at / 4, across) * 4 + at % 4];
         }
     }
 #pragma unroll
@@ -235,6 +293,7 @@ INLINE void fragment(uint from, int of_b, int along_k, int size, int line, int s
     }
 #endif
 }
+#endif
 
 #if FORMAT == FORMAT_SAME
 #define MMA w_mma_tf32
@@ -244,11 +303,14 @@ INLINE void fragment(uint from, int of_b, int along_k, int size, int line, int s
 #define MMA w_mma_bf16
 #endif
 
+/* The sums of a lane. */
+#define SUMS_OF(name) float name[WARP_M / 16][WARP_N / W_CORE_ACROSS][W_CORE_SUMS]
+
 /* sum += a b, for one part of k and the rows and columns of this warp. */
-INLINE void multiply(uint a, uint b, int down, int across, float sum[WARP_M / 16][WARP_N / 8][4]) {
+INLINE void multiply(w_address a, w_address b, int down, int across, SUMS_OF(sum)) {
 #pragma unroll
     for (int step = 0; step < PIECES / 2; step++) {
-        uint x[WARP_M / 16][4], y[WARP_N / 16][4];
+        uint x[WARP_M / 16][W_CORE_WORDS], y[WARP_N / 16][W_CORE_WORDS];
 #pragma unroll
         for (int i = 0; i < WARP_M / 16; i++) fragment(a, 0, A_LINES, TILE_M, down * WARP_M + i * 16, step, x[i]);
 #pragma unroll
@@ -256,7 +318,9 @@ INLINE void multiply(uint a, uint b, int down, int across, float sum[WARP_M / 16
 #pragma unroll
         for (int i = 0; i < WARP_M / 16; i++)
 #pragma unroll
-            for (int j = 0; j < WARP_N / 8; j++) MMA(sum[i][j], x[i], y[j / 2] + j % 2 * 2);
+            for (int j = 0; j < WARP_N / W_CORE_ACROSS; j++)
+                MMA(sum[i][j], x[i], y[j * W_CORE_ACROSS / 16] + j % (16 / W_CORE_ACROSS) * 2);
+        W_CORE_NEXT();
     }
 }
 
@@ -265,8 +329,8 @@ INLINE void multiply(uint a, uint b, int down, int across, float sum[WARP_M / 16
 #error an item has one line at most
 #endif
 /* Returns `sum` plus one part of a row of a. */
-INLINE float add_line(uint from, int line, float sum) {
-    const W_LOCAL T *const part = (const W_LOCAL T *)__cvta_shared_to_generic(from);
+INLINE float add_line(w_address from, int line, float sum) {
+    const W_LOCAL T *const part = w_local<const T>(from);
     for (int k = 0; k < DEPTH; k++) {
         const int at = A_LINES ? PLACE(line, k / UNIT, PIECES) * UNIT + k % UNIT
                                : PLACE_TURNED(k, line / UNIT, TILE_M / UNIT) * UNIT + line % UNIT;
@@ -283,7 +347,7 @@ INLINE float add_line(uint from, int line, float sum) {
 
 /* Stores 16 rows element by element. `rows` and `cols` count from the first of them. */
 INLINE void store_each(const W_LOCAL float *from, int row0, int column0, int rows, int cols, TO) {
-    for (int e = w_item(0) % 32; e < 16 * WARP_N; e += 32) {
+    for (int e = w_item(0) % W_CORE_LANES; e < 16 * WARP_N; e += W_CORE_LANES) {
         const int row = e / WARP_N, at = e % WARP_N;
         if (row < rows && at < cols) PUT(row0 + row, column0 + at, from[row * PITCH + at]);
     }
@@ -302,7 +366,7 @@ INLINE void store_wide(const W_LOCAL float *from, int row0, int column0, int row
         uint4 all[EACH / 4];
         float each[EACH];
     } sums;
-    for (int e = w_item(0) % 32; e < 16 * WARP_N / EACH; e += 32) {
+    for (int e = w_item(0) % W_CORE_LANES; e < 16 * WARP_N / EACH; e += W_CORE_LANES) {
         const int row = e / (WARP_N / EACH), at = e % (WARP_N / EACH) * EACH;
         if (row >= rows) continue;
 #pragma unroll
@@ -401,18 +465,22 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
     W_LOCAL uint4 *const pieces = shared->pieces;
 #endif
     BEGIN
-    const uint room = w_local_at(pieces);
-    const int warp = w_item(0) / 32, lane = w_item(0) % 32, down = warp / WARPS_N, across = warp % WARPS_N;
-    float sum[WARP_M / 16][WARP_N / 8][4];
+    const w_address room = w_local_at(pieces);
+    const int warp = w_item(0) / W_CORE_LANES, lane = w_item(0) % W_CORE_LANES;
+    const int down = warp / WARPS_N, across = warp % WARPS_N;
+    SUMS_OF(sum);
 #if SHORT
-    float total[WARP_M / 16][WARP_N / 8][4];
+    SUMS_OF(total);
+#endif
+#ifdef W_COPY_HELD
+    uint4 held[(PART_A + PART_B) / ITEMS];
 #endif
 #pragma unroll
     for (int i = 0; i < WARP_M / 16; i++)
 #pragma unroll
-        for (int j = 0; j < WARP_N / 8; j++)
+        for (int j = 0; j < WARP_N / W_CORE_ACROSS; j++)
 #pragma unroll
-            for (int l = 0; l < 4; l++) {
+            for (int l = 0; l < W_CORE_SUMS; l++) {
                 sum[i][j][l] = 0;
 #if SHORT
                 total[i][j][l] = 0;
@@ -431,29 +499,33 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
             w_barrier();
         }
         if (next < k1) {
-            const uint to = room + 16 * filled * (PART_A + PART_B);
+            const w_copy_place to = FILL(room + 16 * filled * (PART_A + PART_B));
             BRING_A(to);
-            BRING_B(to + 16 * PART_A);
+            BRING_B(to + BEHIND_A);
         }
         w_copy_group(); /* even if it is empty: w_copy_wait counts groups */
         next += DEPTH;
         filled = filled + 1 == STAGES ? 0 : filled + 1;
-        if (p0 < k0) continue;
-        const uint from = room + 16 * stage * (PART_A + PART_B);
+        if (p0 < k0) {
+            PUT_HELD();
+            continue;
+        }
+        const w_address from = room + 16 * stage * (PART_A + PART_B);
         multiply(from, from + 16 * PART_A, down, across, sum);
 #if SUMS
         if (adds) line_sum = add_line(from, w_item(0), line_sum);
         if ((p0 + DEPTH - k0) % CHUNK == 0 || p0 + DEPTH >= k1) line_total += line_sum, line_sum = 0;
 #endif
+        PUT_HELD();
         stage = stage + 1 == STAGES ? 0 : stage + 1;
 #if SHORT
         if ((p0 + DEPTH - k0) % CHUNK != 0 && p0 + DEPTH < k1) continue;
 #pragma unroll
         for (int i = 0; i < WARP_M / 16; i++)
 #pragma unroll
-            for (int j = 0; j < WARP_N / 8; j++)
+            for (int j = 0; j < WARP_N / W_CORE_ACROSS; j++)
 #pragma unroll
-                for (int l = 0; l < 4; l++) total[i][j][l] += sum[i][j][l], sum[i][j][l] = 0;
+                for (int l = 0; l < W_CORE_SUMS; l++) total[i][j][l] += sum[i][j][l], sum[i][j][l] = 0;
 #endif
     }
 #if SUMS
@@ -470,10 +542,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
 #pragma unroll
     for (int i = 0; i < WARP_M / 16; i++) {
 #pragma unroll
-        for (int j = 0; j < WARP_N / 8; j++)
+        for (int j = 0; j < WARP_N / W_CORE_ACROSS; j++)
 #pragma unroll
-            for (int l = 0; l < 4; l++)
-                mine[(lane / 4 + l / 2 * 8) * PITCH + j * 8 + lane % 4 * 2 + l % 2] = ALL[i][j][l];
+            for (int l = 0; l < W_CORE_SUMS; l++)
+                mine[w_core_row(lane, l) * PITCH + j * W_CORE_ACROSS + w_core_column(lane, l)] = ALL[i][j][l];
         w_warp();
         const int row0 = down * WARP_M + i * 16, column0 = across * WARP_N;
         STORE_ROWS(mine, row0, column0, rows - row0, cols - column0, HERE);
