@@ -217,10 +217,11 @@ static unsigned compile(program *p) {
     size_t bytes;
     if (!mkdtemp(folder)) return OUT_OF_MEMORY;
     write_file(folder, "text.cu", p->text, put_plain);
-    char first[800], machine[160];
+    char first[800], machine[200];
 #ifdef FAKE_HIP
     snprintf(machine, sizeof machine,
-             "-D__AMDGCN__ -D__%s__ -D__HIP__ -DFAKE_HIP -DFAKE_WAVE=%d -DW_WAVE_BARRIER=FAKE_WAVE_BARRIER",
+             "-D__AMDGCN__ -D__%s__ -D__HIP__ -DFAKE_HIP -DFAKE_WAVE=%d -DW_WAVE_BARRIER=FAKE_WAVE_BARRIER "
+             "-DW_TWO_WAVES=",
              p->name, fake_hip_wave());
 #else
     snprintf(machine, sizeof machine, "-D__CUDACC_RTC__ -D__CUDA_ARCH__=%d", 10 * p->arch);

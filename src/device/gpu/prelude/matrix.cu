@@ -1,5 +1,5 @@
-/* Matrix cores of AMD's cards, for HIP kernels with WEFT_PRELUDE_MATRIX: the words of tensor.cu that matmul_tensor.cl uses,
- * by builtins of clang. All lanes of a wavefront call them together. A warp is a wavefront here.
+/* Matrix cores of AMD's cards, for HIP kernels with WEFT_PRELUDE_MATRIX: the words of tensor.cu that matmul_tensor.cl
+ * uses, by builtins of clang. All lanes of a wavefront call them together. A warp is a wavefront here.
  *
  * A fragment of a has 16 rows, one of b 16 columns, and both have 16 steps of k. Lane l has row or column l % 16. d is
  * 16 x 16. Lane l has column l % 16 of d.
@@ -12,11 +12,13 @@
  * - A word holds two elements. The first one is in the low half.
  * - gfx110* and gfx115*: lanes l and l + 16 hold the same elements of a and b.
  * - gfx120* takes words 0 and 1 as k = 4 (l / 16) + 0..3, words 2 and 3 as 8 more. gfx908 multiplies bf16 by two
- *   instructions of 8 steps, which take a word of each lane. a and b agree about k, so only the order of additions differs.
+ *   instructions of 8 steps, which take a word of each lane. a and b agree about k, so only the order of additions
+ *   differs.
  * - gfx90a takes subnormal numbers of f16 and bf16 as 0.
  *
- * Source: AMD Matrix Instruction Calculator (github.com/ROCm/amd_matrix_instruction_calculator, --detail-instruction) for
- * CDNA 1 to 3, RDNA 3 and 4; MIOpen's manual for subnormal numbers. Comes after common.cl. Read next: matmul_tensor.cl. */
+ * Source: AMD Matrix Instruction Calculator (github.com/ROCm/amd_matrix_instruction_calculator, --detail-instruction)
+ * for CDNA 1 to 3, RDNA 3 and 4; MIOpen's manual for subnormal numbers. Comes after common.cl. Read next:
+ * matmul_tensor.cl. */
 
 #ifndef W_WAVE_BARRIER
 #define W_WAVE_BARRIER() __builtin_amdgcn_wave_barrier()
@@ -48,11 +50,20 @@
 #define W_CORE_K(lane)   0
 #define W_CORE_ROW(l, i) ((i) * 2 + (l) / 16)
 #endif
-/* The compiler would read the fragments of all steps first, which needs too many registers. Older ones cannot be told. */
+/* The compiler would read the fragments of all steps first, which needs too many registers. Older compilers cannot be
+ * told. */
 #if __has_builtin(__builtin_amdgcn_sched_barrier)
 #define W_CORE_NEXT() __builtin_amdgcn_sched_barrier(0)
 #else
 #define W_CORE_NEXT() (void)0
+#endif
+/* Registers for two wavefronts of a SIMD unit: one multiplies while the other one waits. gfx908 has too few. */
+#if W_CORE_LANES == 64 && !defined(__gfx908__)
+#ifndef W_TWO_WAVES
+#define W_TWO_WAVES __attribute__((amdgpu_waves_per_eu(2)))
+#endif
+#undef W_ENTRY_ITEMS
+#define W_ENTRY_ITEMS(x, y, z) __launch_bounds__((x) * (y) * (z)) W_TWO_WAVES
 #endif
 W_FN int w_core_row(int lane, int i) { return W_CORE_ROW(lane, i); }
 W_FN int w_core_column(int lane, int i) { return lane % 16; }
@@ -94,7 +105,8 @@ template <class V> W_FN V w_core_of(const uint *words) {
 }
 
 #if W_CORE_LANES == 64
-#define W_CORE_F16(a, b, d) __builtin_amdgcn_mfma_f32_16x16x16f16(a, b, d, 0, 0, 0)
+#define W_CORE_F16(a, b, d)  __builtin_amdgcn_mfma_f32_16x16x16f16(a, b, d, 0, 0, 0)
+#define W_CORE_BF16(a, b, d) __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(a, b, d, 0, 0, 0) /* not gfx908 */
 #elif W_CORE_WORDS == 4
 #define W_CORE_F16(a, b, d)  __builtin_amdgcn_wmma_f32_16x16x16_f16_w32_gfx12(a, b, d)
 #define W_CORE_BF16(a, b, d) __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32_gfx12(a, b, d)
@@ -116,8 +128,6 @@ W_FN void w_mma_bf16(float *d, const uint *a, const uint *b) {
     typedef short pair __attribute__((vector_size(4)));
     _Pragma("unroll") for (int i = 0; i < 2; i++)
         sums = __builtin_amdgcn_mfma_f32_16x16x8bf16(w_core_of<pair>(a + i), w_core_of<pair>(b + i), sums, 0, 0, 0);
-#elif W_CORE_LANES == 64
-    sums = __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(w_core_of<w_core_bf16>(a), w_core_of<w_core_bf16>(b), sums, 0, 0, 0);
 #else
     sums = W_CORE_BF16(w_core_of<w_core_bf16>(a), w_core_of<w_core_bf16>(b), sums);
 #endif

@@ -21,7 +21,8 @@
 
 #define w_warp() __syncwarp() /* lanes of the warp see what the others wrote before it */
 
-/* Lanes of a warp. Of a fragment: the columns of d, the sums of a lane, and its words of 16 rows of a or columns of b. */
+/* Lanes of a warp. Of a fragment: the columns of d, the sums of a lane, and its words of 16 rows of a or columns of b.
+ */
 #define W_CORE_LANES  32
 #define W_CORE_ACROSS 8
 #define W_CORE_SUMS   4

@@ -10,14 +10,14 @@
  *                WARP_N columns                                    +--+--+--+--+
  *                                                                   W_CORE_ACROSS columns
  *
- * prelude/tensor.cu (NVIDIA) and prelude/matrix.cu (AMD) define what differs: the lanes of a warp, where an element of a
- * fragment lies, matmuls of fragments, and copies. On HIP a warp is a whole wavefront, of 32 or 64 lanes.
+ * prelude/tensor.cu (NVIDIA) and prelude/matrix.cu (AMD) define what differs: the lanes of a warp, where an element of
+ * a fragment lies, matmuls of fragments, and copies. On HIP a warp is a whole wavefront, of 32 or 64 lanes.
  *
  * a and b are read through local memory, DEPTH steps of k at a time. Local memory is a ring of STAGES parts:
  *
  *     | a, b of part p | part p + 1 | ... |     while part p is multiplied, asynchronous copies fill the others
  *
- * Where copies are not asynchronous (W_COPY_HELD), registers hold the next part meanwhile. put_held stores it afterwards.
+ * Where copies are not asynchronous (W_COPY_HELD), registers hold the next part meanwhile. put_held stores it then.
  *
  * Memory is handled in pieces of 16 bytes (UNIT elements). PLACE exchanges the pieces within a row, so that copies and
  * ldmatrix, which reads the same piece of 8 rows, meet no bank conflicts.
@@ -52,8 +52,8 @@
 #define PLACE_TURNED PLACE
 #endif
 
-/* A copy goes to local memory, or to registers. BEGIN_AT finds the work-item's first piece of a part, NEXT_AT its others.
- * FILL: the place for a part of a; a part of b begins BEHIND_A bytes later. */
+/* A copy goes to local memory, or to registers. BEGIN_AT finds the work-item's first piece of a part, NEXT_AT its
+ * others. FILL: the place for a part of a; a part of b begins BEHIND_A bytes later. */
 #ifdef W_COPY_HELD
 #define BEGIN_AT(to, place)
 #define NEXT_AT(to, i) ((to) + 16 * (i))
