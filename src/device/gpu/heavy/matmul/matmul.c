@@ -335,18 +335,18 @@ enum { TENSOR_TILES = sizeof tensor_tiles / sizeof *tensor_tiles, ONE_LEVEL = 2 
 _Static_assert((int)TENSOR_TILES <= (int)WEFT_TUNER_VARIANTS, "the tuner knows all");
 
 /* The same for AMD's cards, with wavefronts of 64 and of 32 lanes. Registers hold the part that comes next,
- * so two stages are enough. The first tile has no registers for sums of two levels, or for the places of
- * windows. */
-static const struct tensor_tile matrix_tiles[2][5] = {{{128, 128, 4, 2, 2, 2, 1},
-                                                       {128, 64, 4, 2, 2, 2, 0.8},
+ * so two stages are enough. The last tile has no registers for sums of two levels, for the places of windows,
+ * or for row sums. */
+static const struct tensor_tile matrix_tiles[2][5] = {{{128, 64, 4, 2, 2, 2, 0.8},
                                                        {64, 64, 8, 2, 2, 2, 0.65},
                                                        {64, 32, 8, 2, 2, 2, 0.5},
-                                                       {32, 64, 8, 1, 4, 2, 0.5}},
-                                                      {{128, 128, 4, 2, 4, 2, 1},
-                                                       {128, 64, 4, 4, 2, 2, 0.8},
+                                                       {32, 64, 8, 1, 4, 2, 0.5},
+                                                       {128, 128, 4, 2, 2, 2, 1}},
+                                                      {{128, 64, 4, 4, 2, 2, 0.8},
                                                        {64, 64, 4, 2, 2, 2, 0.65},
                                                        {64, 32, 8, 2, 2, 2, 0.5},
-                                                       {32, 64, 8, 1, 4, 2, 0.5}}};
+                                                       {32, 64, 8, 1, 4, 2, 0.5},
+                                                       {128, 128, 4, 2, 4, 2, 1}}};
 enum { MATRIX_TILES = sizeof matrix_tiles[0] / sizeof **matrix_tiles };
 
 static int64_t tensor_bytes(const struct tensor_tile *t) {
@@ -408,9 +408,8 @@ static int tensor_width(const matmul_plan *p, bool of_b) {
 static const struct tensor_tile *tiles_for(matmul_plan *p, bool two_levels) {
     if (p->target->matrix_lanes) {
         const bool windows = p->view && p->view->kind == WEFT_GPU_WINDOWS_B;
-        const int skipped = two_levels || windows;
-        p->variants = MATRIX_TILES - skipped;
-        return matrix_tiles[p->target->matrix_lanes == 32] + skipped;
+        p->variants = MATRIX_TILES - (two_levels || windows || p->sums);
+        return matrix_tiles[p->target->matrix_lanes == 32];
     }
     const int first = two_levels ? ONE_LEVEL : tensor_bytes(tensor_tiles) > p->target->most_local_bytes;
     p->variants = TENSOR_TILES - first;
