@@ -62,6 +62,8 @@ typedef struct weft_entry {
     void *user;
     const weft_entry_part *part; /* the entry, of rank 1, is a part of an array, for
                                   * weft_checkpoint_write_group; NULL: it is a whole array */
+    bool together;                /* several processes have its elements, and `read` must be called in all of
+                                   * them */
 } weft_entry;
 
 /* An array in an open file. Pointers are valid until the file is closed. */
@@ -162,8 +164,9 @@ WEFT_API WEFT_CHECKED weft_status weft_checkpoint_write(weft_context *ctx, const
  *
  * All processes must call it, and get the same status. If one of them fails, nothing is published, and the
  * message names its rank and machine. The other processes need no run folder of their own: they write into
- * the folder of process 0, which must be on a file system that they share. Their `run`, `state` and `model`
- * are ignored. group NULL: writes as weft_checkpoint_write. */
+ * the folder of process 0, which must be on a file system that they share. Their `run` and `state` are
+ * ignored, and so is their `model`, unless its entries are read together (WEFT_SHARD_PARAMETERS): then all
+ * processes give the same entries. group NULL: writes as weft_checkpoint_write. */
 WEFT_API WEFT_CHECKED weft_status weft_checkpoint_write_group(
     weft_context *ctx, weft_process_group *group, const char *run, const weft_checkpoint_state *state,
     const weft_entry *model, size_t model_count, const weft_entry *optimizer, size_t optimizer_count);

@@ -149,7 +149,8 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_join(weft_optimizer *opt, weft_
 typedef enum weft_shard {
     WEFT_SHARD_NONE,
     WEFT_SHARD_OPTIMIZER, /* the state of the optimizer (ZeRO stage 1: Rajbhandari et al. 2020) */
-    WEFT_SHARD_GRADIENTS  /* also the sums of gradients (stage 2); only on cpu */
+    WEFT_SHARD_GRADIENTS, /* also the sums of gradients (stage 2); only on cpu */
+    WEFT_SHARD_PARAMETERS /* also the parameters (stage 3, FSDP); only on cpu */
 } weft_shard;
 
 /* Divides the state. Each process then updates its part of the parameters, and gives it to the others. The

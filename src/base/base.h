@@ -36,6 +36,7 @@ struct weft_context {
     uint64_t step;           /* optimizer steps done: part of every random counter */
     uint64_t micro_batch;    /* index within an accumulated batch */
     int processes;           /* that train together, if an optimizer has joined others; else 0 */
+    bool divides;            /* some parameters are divided among them (weft_divided) */
     uint64_t random_ordinal; /* random nodes recorded outside any module */
     uint64_t epoch;          /* counts writes to variables; orders reads and writes */
     uint64_t visit;          /* stamp of the last graph walk */

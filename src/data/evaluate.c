@@ -199,18 +199,37 @@ static weft_status read_sums(evaluating *d) {
     return WEFT_OK;
 }
 
-static weft_status evaluate_batches(evaluating *d) {
+static weft_status evaluate_in_scope(evaluating *d, int64_t position) {
     weft_context *ctx = weft_module_context(d->m);
+    weft_scope *scope = weft_scope_open(ctx);
+    if (!scope) return weft__fail_oom(ctx, 0, "a scope");
+    const weft_status status = evaluate_batch(d, position);
+    weft_scope_close(scope);
+    return status;
+}
+
+/* If parameters are divided, all processes must evaluate as many batches, since they gather the parameters
+ * together. A process without a batch in the last round computes its last one again. */
+static weft_status evaluate_again(evaluating *d, int64_t last) {
+    double values[WEFT__PENDING];
+    size_t count;
+    const int64_t left = d->e->batches % d->step;
+    const bool lacks = d->e->group && left > 0 && last % d->step >= left;
+    if (!lacks || !weft_module_context(d->m)->divides) return WEFT_OK;
+    WEFT_TRY(evaluate_in_scope(d, last));
+    return weft__pending_read(&d->pending, values, &count);
+}
+
+static weft_status evaluate_batches(evaluating *d) {
+    int64_t last = d->read;
     for (int64_t b = d->read; b < d->e->batches && !d->e->devices.failed; b += d->step) {
-        WEFT_TRY(weft__go_on(ctx));
-        weft_scope *scope = weft_scope_open(ctx);
-        if (!scope) return weft__fail_oom(ctx, 0, "a scope");
-        weft_status status = evaluate_batch(d, b);
-        weft_scope_close(scope);
-        WEFT_TRY(status);
+        WEFT_TRY(weft__go_on(weft_module_context(d->m)));
+        WEFT_TRY(evaluate_in_scope(d, b));
         if (weft__pending_due(&d->pending, (size_t)d->e->count)) WEFT_TRY(read_sums(d));
+        last = b;
     }
-    return read_sums(d);
+    WEFT_TRY(read_sums(d));
+    return evaluate_again(d, last);
 }
 
 /* Evaluates a device's batches in evaluation mode. The previous mode is restored. */

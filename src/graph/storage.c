@@ -38,7 +38,17 @@ static weft_status storage_fill(weft_context *ctx, const weft_storage *storage, 
     return status;
 }
 
+/* Fails if processes have divided the storage: no process has it whole. */
+static weft_status refuse_divided(weft_context *ctx, const weft_storage *storage) {
+    if (!storage->divided) return WEFT_OK;
+    return weft__fail(ctx, WEFT_ERR_STATE,
+                      "the parameters are divided among processes (WEFT_SHARD_PARAMETERS), and none of them "
+                      "has them whole: read them with weft_read in all processes, and change them by steps or "
+                      "weft_write");
+}
+
 weft_status weft__storage_reserve(weft_context *ctx, weft_storage *storage) {
+    WEFT_TRY(refuse_divided(ctx, storage));
     return storage->buffer ? WEFT_OK : ctx->hooks.buffer_new(ctx, storage->bytes, &storage->buffer);
 }
 
@@ -51,6 +61,7 @@ void weft__storage_turn(weft_storage *storage) {
 
 weft_status weft__storage_place(weft_context *ctx, weft_storage *storage) {
     if (storage->buffer) return WEFT_OK;
+    WEFT_TRY(refuse_divided(ctx, storage));
     struct weft_buffer *buffer;
     WEFT_TRY(ctx->hooks.buffer_zeroed(ctx, storage->bytes, &buffer));
     weft_status status = storage_fill(ctx, storage, buffer);
@@ -256,6 +267,7 @@ static weft_status block_upload(weft_context *ctx, weft_tensor *const *variables
 static weft_status block_fill(weft_context *ctx, weft_tensor *const *variables, size_t count,
                               const size_t *offsets, weft_storage *block) {
     bool zeros = true;
+    for (size_t i = 0; i < count; i++) WEFT_TRY(refuse_divided(ctx, variables[i]->storage));
     for (size_t i = 0; i < count; i++)
         zeros &= !variables[i]->storage->buffer && !variables[i]->storage->fill;
     if (zeros) return WEFT_OK;

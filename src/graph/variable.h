@@ -7,6 +7,28 @@
 #include "base/base.h"
 
 struct weft_buffer;
+struct weft_storage;
+
+/* A row of elements of a storage that several processes have divided. All parts have `each` elements; those
+ * beyond n do not count. */
+typedef struct weft_divided_piece {
+    int64_t from, n; /* its elements in the storage */
+    int64_t each;
+    weft_tensor *part; /* the part of this process, a variable of `each` elements */
+} weft_divided_piece;
+
+/* How processes have divided a storage that none of them has whole. A program that reads a variable of it
+ * gathers the piece that the variable lies in (compiler/passes/divided.c). */
+typedef struct weft_divided {
+    uint64_t identity; /* part of the keys of programs */
+    int processes;
+    size_t count;
+    weft_divided_piece *pieces; /* in the order of their elements */
+    /* Copy bytes first..first + bytes of the storage to or from memory of the host. All processes must call
+     * them in the same order. */
+    weft_status (*read)(const struct weft_divided *divided, size_t first, void *to, size_t bytes);
+    weft_status (*write)(const struct weft_divided *divided, size_t first, const void *from, size_t bytes);
+} weft_divided;
 
 /* Memory on the device. A block and the variables within it share one storage. */
 typedef struct weft_storage {
@@ -17,6 +39,7 @@ typedef struct weft_storage {
     uint64_t write_epoch; /* context epoch of the last write: nodes that were recorded before it and read the
                            * storage are stale */
     int users;            /* number of variables and tensors that refer to it */
+    const weft_divided *divided; /* several processes have its elements, and it has no buffer; NULL: none */
     weft_tensor *rounded; /* a variable with the same elements in f16 or bf16, see weft__rounded_part; NULL:
                            * none */
     uint64_t mark;        /* stamp of the walk that numbers storages, and the number that it gave */

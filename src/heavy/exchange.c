@@ -9,7 +9,7 @@ static int exchange_operands(const weft_heavy *heavy) {
 }
 
 static int exchange_base(const weft_heavy *heavy) {
-    return heavy->as.exchange.part ? -1 : WEFT_EXCHANGE_INPUT;
+    return heavy->as.exchange.part || heavy->as.exchange.gather ? -1 : WEFT_EXCHANGE_INPUT;
 }
 
 static void exchange_take_base(weft_heavy *heavy) { heavy->as.exchange.in_place = true; }
@@ -17,14 +17,14 @@ static void exchange_take_base(weft_heavy *heavy) { heavy->as.exchange.in_place 
 static void exchange_cost(const weft_heavy *heavy, double *flops, double *bytes) {
     const weft_heavy_exchange *x = &heavy->as.exchange;
     (void)flops;
-    *bytes = x->in_place || x->part ? 0 : 2 * (double)x->n * weft__heavy_size(x->dtype);
+    *bytes = x->in_place || x->part || x->gather ? 0 : 2 * (double)x->n * weft__heavy_size(x->dtype);
 }
 
 static void exchange_describe(const weft_heavy *heavy, char *text, size_t size) {
     const weft_heavy_exchange *x = &heavy->as.exchange;
     char part[40] = "";
     if (x->part) snprintf(part, sizeof part, ", part of %lld", (long long)x->part);
-    snprintf(text, size, "exchange %d of %d: %s %lld%s", x->number + 1, x->count,
+    snprintf(text, size, "%s %d of %d: %s %lld%s", x->gather ? "gather" : "exchange", x->number + 1, x->count,
              weft_dtype_name((weft_dtype)x->dtype), (long long)x->n, part);
 }
 

@@ -91,11 +91,77 @@ static weft_status write_part(writing *w, const weft_entry *entries, size_t coun
     return weft__fail_unreadable(w->ctx, weft__checkpoint_check_file(w->ctx, fd, path, &w->part), path);
 }
 
-static weft_status write_model(writing *w, const weft_entry *model, size_t count) {
+/* ---- entries that all processes read together ---- */
+
+/* An entry of rank 0, which tells the others when it begins to read. */
+typedef struct announced {
+    const writing *w;
+    const weft_entry *entry;
+    uint64_t number;
+} announced;
+
+static weft_status tell(const writing *w, uint64_t number) {
+    return weft_process_group_broadcast(w->group, &number, sizeof number, 0);
+}
+
+static weft_status read_announced(void *user, size_t offset, void *out, size_t bytes) {
+    const announced *a = user;
+    if (offset == 0) WEFT_TRY(tell(a->w, a->number));
+    return a->entry->read(a->entry->user, offset, out, bytes);
+}
+
+/* Other ranks: read what rank 0 reads, until it has written the file or failed. */
+static weft_status read_along(const writing *w, const weft_entry *model, size_t count) {
+    char none;
+    for (uint64_t number = 0;;) {
+        int64_t elements = 0;
+        WEFT_TRY(weft_process_group_broadcast(w->group, &number, sizeof number, 0));
+        if (number >= count) return WEFT_OK;
+        const weft_entry *e = &model[number];
+        const size_t size = weft__numel(e->rank, e->shape, &elements)
+                                ? (size_t)elements * weft_dtype_size(e->dtype)
+                                : 0;
+        WEFT_TRY(e->read(e->user, 0, &none, 0));
+        WEFT_TRY(e->read(e->user, size, &none, 0)); /* the end: its memory is free again */
+    }
+}
+
+/* Rank 0: writes the file of the model. */
+static weft_status write_own_model(writing *w, const weft_entry *model, size_t count) {
     char name[WEFT__FILE_NAME];
-    if (weft_process_group_rank(w->group) > 0) return WEFT_OK;
     weft__manifest_file_name(0, w->files, name);
     return weft__checkpoint_write_file(&w->arena, w->folder, name, model, count, true, &w->model);
+}
+
+/* Rank 0: writes the file while the others read along. */
+static weft_status write_together(writing *w, weft_status status, const weft_entry *model, size_t count) {
+    weft_entry *entries = weft__arena_alloc(&w->arena, (count + 1) * sizeof *entries);
+    announced *all = weft__arena_alloc(&w->arena, (count + 1) * sizeof *all);
+    if (status == WEFT_OK && !(entries && all))
+        status = weft__fail_oom(w->ctx, count * sizeof *entries, "the entries of a model");
+    for (size_t i = 0; i < count && status == WEFT_OK; i++) {
+        entries[i] = model[i];
+        if (!model[i].together) continue;
+        all[i] = (announced){w, &model[i], i};
+        entries[i].read = read_announced;
+        entries[i].user = &all[i];
+    }
+    if (status == WEFT_OK) status = write_own_model(w, entries, count);
+    const weft_status told = status == WEFT_ERR_TIMEOUT ? WEFT_OK : tell(w, UINT64_MAX);
+    return status == WEFT_OK ? told : status;
+}
+
+/* Writes the model. status: of what this process did before. */
+static weft_status write_model(writing *w, weft_status status, const weft_entry *model, size_t count) {
+    const bool leads = weft_process_group_rank(w->group) == 0;
+    bool together = false;
+    for (size_t i = 0; i < count; i++) together |= model[i].together;
+    if (leads && together) return write_together(w, status, model, count);
+    if (together) {
+        const weft_status read = read_along(w, model, count);
+        return status == WEFT_OK ? read : status;
+    }
+    return leads && status == WEFT_OK ? write_own_model(w, model, count) : status;
 }
 
 /* ---- the descriptions ---- */
@@ -173,7 +239,7 @@ weft_status weft__checkpoint_write_group(weft_context *ctx, const weft__io *io, 
     if (status == WEFT_OK) {
         if (!w.folder) status = enter(&w, &where);
         if (status == WEFT_OK) status = write_part(&w, optimizer, optimizer_count);
-        if (status == WEFT_OK) status = write_model(&w, model, model_count);
+        status = write_model(&w, status, model, model_count);
         status = unite(&w, status, run, state);
     }
     weft__folder_abandon(w.folder);

@@ -63,7 +63,8 @@ weft_status weft_entries_new(weft_context *ctx, const weft_named_tensor *tensors
                                .shape = t->rank ? t->shape : NULL,
                                .read = read_source,
                                .user = &sources[i],
-                               .part = tensors[i].part};
+                               .part = tensors[i].part,
+                               .together = t->leaf == WEFT_LEAF_STORAGE && t->storage->divided};
     }
     *entries = list;
     return WEFT_OK;

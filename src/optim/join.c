@@ -93,7 +93,7 @@ weft_status weft_optimizer_compare(weft_optimizer *opt) {
     WEFT_TRY(weft__optimizer_layout(opt));
     weft__hash_init(&hash);
     weft__hash_stream stream = {.hash = &hash};
-    if (!opt->group) return WEFT_OK;
+    if (!opt->group || weft__optimizer_divides_parameters(opt)) return WEFT_OK; /* or there are no copies */
     for (size_t b = 0; b < opt->n_blocks; b++) WEFT_TRY(hash_values(&opt->blocks[b], &stream));
     weft__hash_end(&stream);
     weft__process_group_purpose(opt->group, opt->steps, "a hash of the parameters");

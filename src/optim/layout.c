@@ -145,6 +145,8 @@ static weft_status find_trained(weft_optimizer *opt) {
 
 static void release_block(weft_context *ctx, weft__block *block) {
     if (block->rounded) block->values->storage->rounded = NULL;
+    weft__division_release(ctx, block->divided);
+    weft__division_release(ctx, block->divided_rounded);
     weft_free(block->rounded);
     weft__slices_release(ctx, block);
     weft_free(block->values);
@@ -237,7 +239,7 @@ weft_status weft__optimizer_round(weft_optimizer *opt) {
     for (size_t b = 0; b < opt->n_blocks; b++) {
         weft__block *block = &opt->blocks[b];
         if (block->rounded && block->rounded->storage->write_epoch < block->values->storage->write_epoch)
-            WEFT_TRY(round_block(block));
+            WEFT_TRY(block->divided ? weft__round_parts(block) : round_block(block));
     }
     return WEFT_OK;
 }

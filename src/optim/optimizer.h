@@ -79,10 +79,14 @@ typedef struct weft__slice {
     int64_t at;           /* their place in the gradients */
     int64_t kept;         /* their place in the block's states */
     weft_tensor *part;    /* the values of these elements, a variable within the block's values; NULL: none */
+    weft_tensor *rounded; /* if parameters are divided: their rounded copy, or NULL */
     weft_tensor *witness; /* if there are none: receives one gradient, so that the program takes part in the
                            * exchange of all */
     weft_tensor *state[WEFT__STATES]; /* their states, variables within the block's states */
 } weft__slice;
+
+/* Parameters that the processes have divided (divide.c). */
+typedef struct weft__division weft__division;
 
 /* All trained parameters of one dtype. Complex ones count as pairs of floats. */
 typedef struct weft__block {
@@ -90,7 +94,8 @@ typedef struct weft__block {
     size_t count;
     weft_tensor **parameters; /* [count], in the order of their offsets */
     int64_t *offsets;
-    weft_tensor *values; /* the block's values, a vector */
+    weft_tensor *values; /* the block's values, a vector; without memory if they are divided */
+    weft__division *divided, *divided_rounded; /* of the values, and of their rounded copy; NULL: not divided */
     weft__slice *slices; /* sharded: what this process has of the block; else NULL */
     size_t n_slices;
     int64_t n_own;        /* elements of this process's gradients, with gaps; 0: gradients are not divided */
@@ -157,11 +162,27 @@ static inline bool weft__optimizer_sharded(const weft_optimizer *opt) {
 }
 /* Are the gradients divided, too? */
 static inline bool weft__optimizer_divides_gradients(const weft_optimizer *opt) {
-    return opt->shard == WEFT_SHARD_GRADIENTS;
+    return opt->shard >= WEFT_SHARD_GRADIENTS;
+}
+/* Are the parameters divided, too? */
+static inline bool weft__optimizer_divides_parameters(const weft_optimizer *opt) {
+    return opt->shard == WEFT_SHARD_PARAMETERS;
 }
 void weft__slices_release(weft_context *ctx, weft__block *block);
 /* Gives all processes the parameters that each of them has updated. */
 weft_status weft__optimizer_share_values(weft_optimizer *opt);
+
+/* ---- divide.c ---- */
+
+/* Divides the values of a block, which has its slices. The block's part of other processes is forgotten. */
+weft_status weft__divide_parameters(weft_optimizer *opt, weft__block *block);
+void weft__division_release(weft_context *ctx, weft__division *division);
+/* The variable that holds the parts of this process, or NULL. */
+weft_tensor *weft__division_own(const weft__division *division);
+/* The parts of the parameters, and of their rounded copies, have new values. */
+void weft__divided_changed(const weft_optimizer *opt);
+/* Rounds the own parts of a block, which were written. */
+weft_status weft__round_parts(const weft__block *block);
 
 /* ---- exchange.c ---- */
 

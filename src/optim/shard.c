@@ -1,5 +1,5 @@
-/* What processes divide among them: ZeRO stages 1 and 2 (Rajbhandari et al. 2020, "ZeRO: Memory Optimizations
- * Toward Training Trillion Parameter Models", sections 5.1 and 5.2). Each process keeps the states of a part
+/* What processes divide among them: ZeRO (Rajbhandari et al. 2020, "ZeRO: Memory Optimizations
+ * Toward Training Trillion Parameter Models", section 5). Each process keeps the states of a part
  * of each block and updates the parameters there. A block is one slice, of which each process has a range:
  *
  *     values   | rank 0 updates | rank 1 updates | rank 2 |     each process has all values
@@ -13,7 +13,8 @@
  *     who updates it      |  0  |  1  |  2  | 0 | 1 | 2 |
  *     gradients of rank 1       |  1  | 1 |
  *
- * Must not know: formulas, files. Read next: exchange.c, update.c, join.c, state.c. */
+ * If parameters are divided, a process has the values of its parts only (divide.c). Must not know: formulas,
+ * files. Read next: divide.c, exchange.c, update.c, join.c, state.c. */
 #include <string.h>
 
 #include "compiler/profile/profile.h"
@@ -70,6 +71,7 @@ void weft__slices_release(weft_context *ctx, weft__block *block) {
     for (size_t i = 0; i < block->n_slices; i++) {
         weft_free(block->slices[i].part);
         weft_free(block->slices[i].witness);
+        weft_free(block->slices[i].rounded);
         for (size_t s = 0; s < WEFT__STATES; s++) weft_free(block->slices[i].state[s]);
     }
     weft__free(ctx, block->slices);
@@ -162,7 +164,7 @@ static weft_status cut_slot(weft_optimizer *opt, const weft__block *block, size_
 }
 
 static weft_status check_shard(weft_optimizer *opt, weft_shard shard) {
-    if (shard != WEFT_SHARD_NONE && shard != WEFT_SHARD_OPTIMIZER && shard != WEFT_SHARD_GRADIENTS)
+    if ((unsigned)shard > WEFT_SHARD_PARAMETERS)
         return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT, "weft_optimizer_shard: there is no %d", (int)shard);
     if (shard != opt->shard && (weft__optimizer_sharded(opt) || !opt->group || opt->next_part))
         return weft__fail(opt->ctx, WEFT_ERR_STATE, "weft_optimizer_shard: %s",
@@ -170,7 +172,7 @@ static weft_status check_shard(weft_optimizer *opt, weft_shard shard) {
                           : opt->group ? "a step is being accumulated: shard before or after it"
                                        : "the optimizer has no processes to share with: call "
                                          "weft_optimizer_join first");
-    if (shard == WEFT_SHARD_GRADIENTS && !weft__optimizer_exchanges(opt))
+    if (shard >= WEFT_SHARD_GRADIENTS && !weft__optimizer_exchanges(opt))
         return weft__fail(
             opt->ctx, WEFT_ERR_UNSUPPORTED,
             "weft_optimizer_shard: '%s' exchanges gradients only after the backward pass, so each "
@@ -188,13 +190,14 @@ weft_status weft_optimizer_shard(weft_optimizer *opt, weft_shard shard) {
     WEFT_TRY(weft__optimizer_layout(opt));
     for (size_t b = 0; b < opt->n_blocks; b++) {
         weft__block *block = &opt->blocks[b];
-        WEFT_TRY(take_slices(opt, block, shard == WEFT_SHARD_GRADIENTS));
+        WEFT_TRY(take_slices(opt, block, shard >= WEFT_SHARD_GRADIENTS));
         for (size_t s = 0; s < weft__optimizer_states(opt); s++) WEFT_TRY(cut_state(opt, block, s));
         for (size_t i = 0; i < block->count; i++) WEFT_TRY(cut_slot(opt, block, i));
-        for (int l = 0; l < WEFT__LEVELS && shard == WEFT_SHARD_GRADIENTS; l++) {
+        for (int l = 0; l < WEFT__LEVELS && shard >= WEFT_SHARD_GRADIENTS; l++) {
             weft_free(block->sums[l]); /* of whole gradients */
             block->sums[l] = NULL;
         }
+        if (shard == WEFT_SHARD_PARAMETERS) WEFT_TRY(weft__divide_parameters(opt, block));
     }
     opt->shard = shard;
     opt->identity = ++opt->ctx->identities;
@@ -202,6 +205,10 @@ weft_status weft_optimizer_shard(weft_optimizer *opt, weft_shard shard) {
 }
 
 weft_status weft__optimizer_share_values(weft_optimizer *opt) {
+    if (weft__optimizer_divides_parameters(opt)) { /* programs gather them */
+        weft__divided_changed(opt);
+        return WEFT_OK;
+    }
     weft__process_group_purpose(opt->group, opt->steps, "the updated parameters");
     for (size_t b = 0; b < opt->n_blocks; b++) {
         const weft__block *block = &opt->blocks[b];

@@ -309,6 +309,16 @@ static int sums_of(const weft_optimizer *opt, int of) {
     return count > 0 ? count : 1;
 }
 
+/* Counts the values of a block as parameters. */
+static void plan_values(const weft_optimizer *opt, const weft__block *block, weft_memory_plan *plan) {
+    const weft_tensor *values = block->divided ? weft__division_own(block->divided) : block->values,
+                      *rounded =
+                          block->divided ? weft__division_own(block->divided_rounded) : block->rounded;
+    plan->parameters += step_bytes_of(values) + step_bytes_of(rounded);
+    leave_out(opt, values, plan);
+    leave_out(opt, rounded, plan);
+}
+
 /* Counts the frozen parameters that the planned program reads as parameters, and no longer as data. */
 static void plan_frozen(const weft_optimizer *opt, weft_memory_plan *plan) {
     weft_parameter_info info;
@@ -391,8 +401,10 @@ static uint64_t exchange_bytes(const weft_optimizer *opt) {
         most = larger(most, gradient_exchange_bytes(opt, block));
         most = larger(most, weft__norm_exchange_bytes(opt, block));
         for (size_t i = 0; i < block->n_slices; i++)
-            most = larger(
-                most, weft__process_group_collect_bytes(opt->group, (size_t)block->slices[i].each * size));
+            most = larger(most, (weft__optimizer_divides_parameters(opt)
+                                     ? weft__process_group_gather_bytes
+                                     : weft__process_group_collect_bytes)(
+                                    opt->group, (size_t)block->slices[i].each * size));
     }
     return most;
 }
@@ -409,10 +421,8 @@ weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, 
     WEFT_TRY(prepare(opt, loss));
     WEFT_TRY(plan_parts(opt, loss, of, plan));
     for (size_t b = 0; b < opt->n_blocks; b++) {
-        plan->parameters += step_bytes_of(opt->blocks[b].values) + step_bytes_of(opt->blocks[b].rounded);
+        plan_values(opt, &opt->blocks[b], plan);
         plan->states += step_bytes_of(opt->blocks[b].sums[0]) * (uint64_t)sums_of(opt, of);
-        leave_out(opt, opt->blocks[b].values, plan);
-        leave_out(opt, opt->blocks[b].rounded, plan);
         for (int l = 0; l < WEFT__LEVELS; l++) leave_out(opt, opt->blocks[b].sums[l], plan);
         for (size_t s = 0; s < weft__optimizer_states(opt); s++) {
             const weft_tensor *state = opt->blocks[b].state[s];

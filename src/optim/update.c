@@ -163,6 +163,7 @@ static void update_slice(const weft_optimizer *opt, const weft__block *block, co
     p = kept(finite, slice->part, p);
     weft__optimizer_sink(sinks, slice->part, p);
     if (block->rounded && !block->n_slices) weft__optimizer_sink(sinks, block->rounded, p);
+    if (slice->rounded) weft__optimizer_sink(sinks, slice->rounded, p);
     for (size_t s = 0; s < n; s++)
         weft__optimizer_sink(sinks, slice->state[s], kept(finite, slice->state[s], state[s]));
 }
@@ -186,7 +187,7 @@ static void update_block(const weft_optimizer *opt, const weft__block *block, we
 static weft_status make_sinks(const weft_optimizer *opt, weft__sinks *sinks) {
     size_t most = 1 + WEFT__SCALING_STATES;
     *sinks = (weft__sinks){0};
-    for (size_t b = 0; b < opt->n_blocks; b++) most += 2 + (opt->blocks[b].n_slices + 1) * (1 + WEFT__STATES);
+    for (size_t b = 0; b < opt->n_blocks; b++) most += 2 + (opt->blocks[b].n_slices + 1) * (2 + WEFT__STATES);
     sinks->variable = weft__array(opt->ctx, most, sizeof *sinks->variable);
     sinks->value = weft__array(opt->ctx, most, sizeof *sinks->value);
     return sinks->variable && sinks->value

@@ -14,7 +14,7 @@ typedef struct exchange_job {
     job_state state;
     weft_heavy_exchange what;
     const void *in;
-    void *out; /* the numbers themselves, unless `what` has a part */
+    void *out; /* the numbers themselves, unless `what` has a part or gathers */
 } exchange_job;
 
 struct weft__exchange {
@@ -27,6 +27,8 @@ struct weft__exchange {
     int capacity;
     int next; /* the number of the exchange that comes next */
     bool closing;
+    uint64_t *orders; /* of the programs that gather and were compared; only the thread uses them */
+    size_t n_orders, order_capacity;
     weft_status status; /* of the first exchange that failed */
     char error[WEFT_ERROR_SIZE];
 };
@@ -40,8 +42,23 @@ static bool is_ready(const struct weft__exchange *x) {
 static weft_status exchange_make(weft_process_group *g, const exchange_job *job) {
     const weft_dtype dtype = (weft_dtype)job->what.dtype;
     const size_t n = (size_t)job->what.n, part = (size_t)job->what.part;
+    if (job->what.gather) return weft__process_group_gather(g, job->in, job->out, n * weft_dtype_size(dtype));
     return part ? weft__process_group_scatter(g, job->in, job->out, dtype, n, part)
                 : weft_process_group_all_reduce(g, job->out, dtype, n, job->what.exact);
+}
+
+/* Compares the order of the exchanges of a program that gathers, before its first exchange. The processes run
+ * the same programs in turn, so a new one is new in all of them. */
+static weft_status compare_order(struct weft__exchange *x, const weft_heavy_exchange *what) {
+    if (what->number > 0 || what->order == 0) return WEFT_OK;
+    for (size_t i = 0; i < x->n_orders; i++)
+        if (x->orders[i] == what->order) return WEFT_OK;
+    if (!weft__grow(NULL, &x->orders, &x->order_capacity, x->n_orders, sizeof *x->orders))
+        return weft__fail_oom(NULL, x->n_orders * sizeof *x->orders, "a list of programs");
+    x->orders[x->n_orders++] = what->order;
+    return weft__process_group_same(x->group, "a program that exchanges other numbers",
+                                    (weft_hash){.a = what->order},
+                                    "let all processes run the same steps and evaluations in the same order");
 }
 
 /* Makes the next exchange. The lock is held, but not while the processes exchange. After a failure nothing is
@@ -53,7 +70,8 @@ static void make_next(struct weft__exchange *x) {
     if (x->status == WEFT_OK) {
         g->beside = true;
         pthread_mutex_unlock(&x->lock);
-        const weft_status status = exchange_make(g, &job);
+        weft_status status = compare_order(x, &job.what);
+        if (status == WEFT_OK) status = exchange_make(g, &job);
         pthread_mutex_lock(&x->lock);
         g->beside = false;
         x->status = status;
@@ -153,6 +171,7 @@ void weft__process_group_end_exchanges(weft_process_group *g) {
     pthread_cond_destroy(&x->ended);
     pthread_mutex_destroy(&x->lock);
     weft__free(NULL, x->jobs);
+    weft__free(NULL, x->orders);
     weft__free(NULL, x);
     g->exchange = NULL;
 }

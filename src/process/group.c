@@ -165,6 +165,15 @@ weft_status weft_process_group_all_gather(weft_process_group *g, void *data, siz
     return weft__process_group_wait(g, error, &transfer);
 }
 
+weft_status weft__process_group_gather(weft_process_group *g, const void *own, void *all, size_t part) {
+    if (part) memcpy((char *)all + (size_t)g->rank * part, own, part);
+    return weft_process_group_all_gather(g, all, part);
+}
+
+size_t weft__process_group_gather_bytes(const weft_process_group *g, size_t part) {
+    return part > WEFT_TRANSPORT_BYTES / (size_t)g->size ? weft__process_group_collect_bytes(g, part) : 0;
+}
+
 weft_status weft_process_group_barrier(weft_process_group *g) {
     if (!g) return WEFT_OK;
     memset(g->present, 0, (size_t)g->size);

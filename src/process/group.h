@@ -66,6 +66,11 @@ void *weft__process_group_staging(weft_process_group *group, size_t bytes);
 weft_status weft__process_group_collect(weft_process_group *group, const void *own, void *all, size_t part,
                                         size_t bytes);
 
+/* Gathers `part` bytes of each process: process i's are at all + i * part. own: those of this one. */
+weft_status weft__process_group_gather(weft_process_group *group, const void *own, void *all, size_t part);
+/* Returns the memory for transfers that this takes. */
+size_t weft__process_group_gather_bytes(const weft_process_group *group, size_t part);
+
 /* Compares a hash over all processes. WEFT_ERR_STATE, in all of them, names those whose hash is not that of
  * rank 0, and `what` they have: "other weights". `advice` tells what helps. */
 weft_status weft__process_group_same(weft_process_group *group, const char *what, weft_hash hash,

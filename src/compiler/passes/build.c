@@ -563,6 +563,7 @@ static weft_status build_complex(weft_ir *ir, const weft_tensor *t, ir_edge *in,
 }
 
 static weft_status build_leaf(weft_ir *ir, const weft_tensor *t, ir_edge *out) {
+    if (t->leaf == WEFT_LEAF_STORAGE && t->storage->divided) WEFT_TRY(weft__ir_check_divided(ir, t));
     int n = new_node(ir, IR_LEAF, t, 0, NULL);
     *out = (ir_edge){n, -1};
     return n < 0 ? weft__ir_failed(ir) : WEFT_OK;
@@ -600,6 +601,43 @@ static weft_status build_plain(weft_ir *ir, const weft_tensor *t, ir_edge *in, i
 
 static weft_status build_graph(weft_ir *ir, const weft_tensor *root);
 
+/* Notes the reads of divided parameters. Movements only pass them on, and so does a cast that has its result
+ * already. An op of an expansion reads when its composite does. */
+static weft_status note_reads(weft_ir *ir, const weft_tensor *t, const ir_edge *in) {
+    if (t->op == WEFT_OP_CAST && t->n_in == 2) return WEFT_OK; /* a movement of the second one */
+    switch (t->op) {
+    case WEFT_OP_INPUT:
+    case WEFT_OP_RESHAPE:
+    case WEFT_OP_PERMUTE:
+    case WEFT_OP_EXPAND:
+    case WEFT_OP_PAD:
+    case WEFT_OP_SLICE:
+    case WEFT_OP_REAL:
+    case WEFT_OP_IMAG:
+    case WEFT_OP_DETACH:
+    case WEFT_OP_VIEW_AS_REAL:
+    case WEFT_OP_VIEW_AS_COMPLEX: return WEFT_OK;
+    default: return weft__ir_note_reads(ir, ir->expanded ? ir->expanded : t->serial, in, t->n_in);
+    }
+}
+
+/* Builds the outputs of an expansion. If processes exchange parameters, its units run when the composite
+ * would: the nodes get its serial number. */
+static weft_status build_expansion(weft_ir *ir, const weft_tensor *whole, weft_tensor *const *outputs, int n,
+                                   ir_edge *results) {
+    const size_t before = ir->n_nodes;
+    const uint64_t outer = ir->expanded;
+    if (!outer) ir->expanded = whole->serial;
+    for (int i = 0; i < n; i++) {
+        WEFT_TRY(build_graph(ir, outputs[i]));
+        ir_build_find(ir, outputs[i], &results[i]);
+    }
+    for (size_t k = before; k < ir->n_nodes && ir->ctx->divides; k++)
+        if (ir->nodes[k].serial > ir->expanded) ir->nodes[k].serial = ir->expanded;
+    ir->expanded = outer;
+    return WEFT_OK;
+}
+
 /* Builds all outputs of the composite of t: as a heavy operation if the device takes it, else by its
  * expansion. *out is the output that t stands for. */
 static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out) {
@@ -614,6 +652,7 @@ static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out)
         if (!ir_build_find(ir, whole->in[i], &in[i]))
             return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "a composite comes before its inputs");
     weft_status status = weft__ir_heavy(ir, whole, in, results);
+    if (status == WEFT_OK && ir->ctx->divides) status = note_reads(ir, whole, in);
     if (status == WEFT_ERR_UNSUPPORTED) { /* the device declines it */
         weft_tensor *expanded[16];
         uint8_t stage = ir->ctx->stage;
@@ -621,10 +660,7 @@ static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out)
         status = weft__composite_expand(whole->where, whole, expanded);
         ir->ctx->stage = stage;
         WEFT_TRY(status);
-        for (int i = 0; i < definition->n_outputs; i++) {
-            WEFT_TRY(build_graph(ir, expanded[i]));
-            ir_build_find(ir, expanded[i], &results[i]);
-        }
+        WEFT_TRY(build_expansion(ir, whole, expanded, definition->n_outputs, results));
     } else if (status != WEFT_OK) {
         return status;
     }
@@ -646,6 +682,7 @@ static weft_status build_tensor(weft_ir *ir, const weft_tensor *t) {
     for (int i = 0; i < t->n_in; i++)
         if (!ir_build_find(ir, t->in[i], &in[i]))
             return weft__fail(ir->ctx, WEFT_ERR_INTERNAL, "an op comes before its inputs");
+    if (ir->ctx->divides) WEFT_TRY(note_reads(ir, t, in));
     switch (t->op) {
     case WEFT_OP_INPUT: WEFT_TRY(build_leaf(ir, t, &out)); break;
     case WEFT_OP_RESHAPE:

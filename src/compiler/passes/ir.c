@@ -20,6 +20,7 @@ int weft__ir_node(weft_ir *ir, ir_kind kind, weft_dtype dtype, int rank, const i
                       .n_in = n_in,
                       .cluster = -1,
                       .pack = -1,
+                      .within = -1,
                       .lies = -1,
                       .sink = -1,
                       .unit = -1,

@@ -7,6 +7,7 @@
  *     tensors
  *        |  build.c      tensors -> IR: views on edges, composites taken or expanded, long reductions split
  *        |  heavy/       heavy tensors -> HEAVY nodes whose operands a device can address
+ *        |  divided.c    which ops read parameters that several processes have divided
  *        |  layout.c     the order of dimensions in which values are stored
  *        |  parts.c      concatenations and gradients of slices, stored part by part
  *        |  sums.c       column sums that a matmul computes as a second result
@@ -16,6 +17,7 @@
  *        |  plan.c       order, phases, slots, commands
  *        |    lower.c         a fused cluster -> a kernel
  *        |    epilogue.c      kernels that become part of a matmul
+ *        |    exchanges.c     when exchanges with other processes start and end
  *        |    plan_memory.c   lifetimes, one arena
  *        v
  *     weft_program
@@ -79,6 +81,7 @@ typedef struct ir_node {
     int users;      /* number of edges that read it */
     int cluster;    /* its fused kernel; -1: none, then it is recomputed in each kernel that uses it */
     int pack;       /* the PACK that it lies in, -1: none */
+    int within;     /* LEAF: the gathered piece that it lies in, a node; -1: none */
     int lies;       /* its place in the pack: view from its index to an element of the block, counted from its
                      * offset on; -1: contiguous */
     int sink;       /* the assignment (ir_sink) whose value it is, -1: none */
@@ -90,7 +93,7 @@ typedef struct ir_node {
     int64_t numel;
     ir_edge *in;
     double imm_f;
-    int64_t imm_i;    /* CONST: value; HEAVY_OUT: index of the result; GATHER: axis; PACK: IR_PACK_...;
+    int64_t imm_i;    /* CONST: value; LEAF that lies within a node: its first element there; HEAVY_OUT: index of the result; GATHER: axis; PACK: IR_PACK_...;
                        * REDUCE: the number of rows if the last block in shape_in is shorter than the others,
                        * else 0 */
     int64_t *offsets; /* of the parts of a PACK, or of the results in one HEAVY_OUT; in elements */
@@ -149,6 +152,12 @@ typedef struct ir_cluster {
     int heavy;               /* the HEAVY or PACK node; -1: the cluster is a kernel */
 } ir_cluster;
 
+/* The op with this serial number reads a piece of divided parameters. */
+typedef struct ir_read {
+    uint64_t serial;
+    const weft_divided_piece *piece;
+} ir_read;
+
 typedef struct ir_map_entry {
     const void *key;
     ir_edge edge;
@@ -169,6 +178,9 @@ typedef struct weft_ir {
     size_t map_count, map_capacity;
     int *cse; /* hash table of node numbers, for weft__ir_unify */
     size_t cse_count, cse_capacity;
+    ir_read *reads; /* all reads of divided parameters */
+    size_t n_reads, read_capacity;
+    uint64_t expanded; /* serial number of the composite that is being expanded; 0: none */
     weft_tensor *const *outputs;
     int *output_nodes;
     size_t n_outputs;
@@ -206,6 +218,16 @@ weft_status weft__ir_sort(weft_ir *ir); /* Renumbers the nodes so that operands 
 int weft__ir_unify(weft_ir *ir, int newest);
 weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_outputs, ir_sink *sinks,
                            size_t n_sinks);
+
+/* ---- divided.c ---- */
+/* Is the node a leaf of a storage that several processes have divided? */
+bool weft__ir_divided(const ir_node *node);
+/* Returns the piece in which such a leaf lies as a whole, or NULL. */
+const weft_divided_piece *weft__ir_piece(const weft_tensor *t);
+/* Fails if the leaf lies in several pieces. */
+weft_status weft__ir_check_divided(weft_ir *ir, const weft_tensor *t);
+/* Notes which of the operands of an op are such leaves. */
+weft_status weft__ir_note_reads(weft_ir *ir, uint64_t serial, const ir_edge *in, int n_in);
 
 /* ---- layout.c ---- */
 /* If the largest operand is stored in another order of dimensions than `shape`: permutes the edges of all

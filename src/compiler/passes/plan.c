@@ -12,7 +12,7 @@
 #include "compiler/passes/heap.h"
 #include "compiler/passes/plan.h"
 
-static weft_status add_unit(plan *p, plan_unit u) {
+weft_status weft__plan_add_unit(plan *p, plan_unit u) {
     if (!weft__grow(p->ir->ctx, &p->units, &p->unit_capacity, (size_t)p->n_units, sizeof u))
         return weft__ir_failed(p->ir);
     p->units[p->n_units++] = u;
@@ -125,7 +125,7 @@ static weft_status make_units(plan *p) {
                 continue;
             }
         }
-        WEFT_TRY(add_unit(p, u));
+        WEFT_TRY(weft__plan_add_unit(p, u));
     }
     for (int i = 0; i < p->n_units; i++) {
         plan_unit *u = &p->units[i];
@@ -169,15 +169,17 @@ int weft__plan_matmul(const plan *p, const plan_unit *u) {
     return u->kernel && u->heavy >= 0 ? p->ir->nodes[u->heavy].heavy->as.matmul.product : -1;
 }
 
-/* Returns the node that an exchange must keep until its end, although only its first command reads it: the
- * input of one whose result lies elsewhere. -1: none. */
-static int kept_input(const plan *p, const plan_unit *wait) {
+/* Returns the i-th node that an exchange must keep until its end, although only its first command uses it:
+ * the input of one whose result lies elsewhere, and the result of one that gathers. -1: none. */
+static int kept_node(const plan *p, const plan_unit *wait, int i) {
     const ir_node *heavy = &p->ir->nodes[wait->waits_for];
-    return heavy->heavy->as.exchange.part ? heavy->in[WEFT_EXCHANGE_INPUT].node : -1;
+    const weft_heavy_exchange *x = &heavy->heavy->as.exchange;
+    if (i == 0) return x->part || x->gather ? heavy->in[WEFT_EXCHANGE_INPUT].node : -1;
+    return i == 1 && x->gather ? wait->waits_for + 1 : -1; /* exchanges.c makes both one after the other */
 }
 
 int weft__plan_reads(const plan *p, const plan_unit *u, int i) {
-    if (u->waits_for >= 0) return i == 0 ? kept_input(p, u) : -1;
+    if (u->waits_for >= 0) return kept_node(p, u, i);
     if (u->heavy >= 0) {
         const ir_node *heavy = &p->ir->nodes[u->heavy];
         if (i < heavy->n_in) return heavy->in[i].node;
@@ -193,76 +195,6 @@ int weft__plan_reads(const plan *p, const plan_unit *u, int i) {
 static weft_status link_units(plan *p) {
     for (int i = 0; i < p->n_units; i++)
         for (int k = 0, n; (n = weft__plan_reads(p, &p->units[i], k)) >= 0; k++) WEFT_TRY(reads(p, i, n));
-    return WEFT_OK;
-}
-
-/* ---- exchanges ---- */
-
-/* Lists the units of all exchanges in the order in which they were recorded, which is the same in all
- * processes, and numbers them. *count is how many there are. */
-static weft_status list_exchanges(const plan *p, ir_keyed **list, int *count) {
-    *count = 0;
-    *list = weft__arena_alloc(&p->ir->arena, ((size_t)p->n_units + 1) * sizeof **list);
-    if (!*list) return weft__ir_failed(p->ir);
-    for (int i = 0; i < p->n_units; i++) {
-        const int heavy = p->units[i].heavy;
-        if (heavy >= 0 && p->ir->nodes[heavy].heavy->kind == WEFT_HEAVY_EXCHANGE)
-            (*list)[(*count)++] = (ir_keyed){p->ir->nodes[heavy].serial, i};
-    }
-    qsort(*list, (size_t)*count, sizeof **list, weft__by_key);
-    for (int x = 0; x < *count; x++) {
-        weft_heavy_exchange *exchange = &p->ir->nodes[p->units[(*list)[x].number].heavy].heavy->as.exchange;
-        exchange->number = x;
-        exchange->count = *count;
-    }
-    return WEFT_OK;
-}
-
-/* Adds a unit that waits for the end of the exchange of unit `start`. All readers of the exchange run after
- * it, and it runs as late as the first of them. */
-static weft_status add_wait(plan *p, int start) {
-    plan_unit wait = {.heavy = -1,
-                      .waits_for = p->units[start].heavy,
-                      .from = -1,
-                      .to_sink = -1,
-                      .key = UINT64_MAX,
-                      .stage = p->units[start].stage};
-    const int at = p->n_units;
-    for (int i = 0; i < at; i++)
-        for (int k = 0; k < p->units[i].n_after; k++) {
-            if (p->units[i].after[k] != start) continue;
-            p->units[i].after[k] = at;
-            if (p->units[i].key < wait.key) wait.key = p->units[i].key;
-        }
-    WEFT_TRY(add_unit(p, wait));
-    return weft__plan_after(p, at, start);
-}
-
-/* An exchange whose input must be kept ends before the next one starts, so that there are never more than two
- * such inputs: one that is exchanged, and one that is computed. wait: the unit that waits for its end. */
-static weft_status end_early(plan *p, int wait, int next) {
-    if (wait < 0 || kept_input(p, &p->units[wait]) < 0) return WEFT_OK;
-    p->units[wait].key = p->units[next].key;
-    return weft__plan_after(p, next, wait);
-}
-
-/* Each exchange starts as soon as its input is there, and ends before its first reader. They start in the
- * order of their numbers, in which the processes make them. */
-static weft_status place_exchanges(plan *p) {
-    ir_keyed *list;
-    int count, wait = -1; /* wait: the unit that waits for the exchange before */
-    WEFT_TRY(list_exchanges(p, &list, &count));
-    for (int x = 0; x < count; x++) {
-        const int start = list[x].number, before = x > 0 ? list[x - 1].number : -1;
-        plan_unit *u = &p->units[start];
-        u->key = before < 0 ? 0 : p->units[before].key;
-        for (int k = 0; k < u->n_after; k++)
-            if (p->units[u->after[k]].key > u->key) u->key = p->units[u->after[k]].key;
-        WEFT_TRY(end_early(p, wait, start));
-        WEFT_TRY(add_wait(p, start));
-        WEFT_TRY(weft__plan_after(p, start, before));
-        wait = p->n_units - 1;
-    }
     return WEFT_OK;
 }
 
@@ -397,7 +329,7 @@ static weft_status place_sinks(plan *p) {
     int values = p->n_units;
     for (size_t s = 0; s < ir->n_sinks; s++) { /* the others are copied after everything else */
         if (ir->sinks[s].in_place) continue;
-        WEFT_TRY(add_unit(p, (plan_unit){.heavy = -1,
+        WEFT_TRY(weft__plan_add_unit(p, (plan_unit){.heavy = -1,
                                          .waits_for = -1,
                                          .from = ir->sinks[s].node,
                                          .to_sink = (int)s,
@@ -440,9 +372,7 @@ static weft_status list_later(const plan *p, int **first, int **next) {
     return WEFT_OK;
 }
 
-/* Orders the units so that each runs after all that it needs. Of several that are ready, the one recorded
- * first comes first. */
-static weft_status order_units(plan *p) {
+weft_status weft__plan_order(plan *p) {
     const size_t n = (size_t)p->n_units + 1;
     int64_t *ready = weft__arena_alloc(&p->ir->arena, n * sizeof *ready); /* a heap */
     int *waits = weft__arena_alloc(&p->ir->arena, n * sizeof *waits), *first, *next, count = 0, at = 0;
@@ -561,7 +491,7 @@ static weft_status place_leaves(plan *p) {
     program->commands.scalars = SLOT_SCALARS;
     WEFT_TRY(index_leaves(p));
     for (size_t n = 0; n < ir->n_nodes; n++) {
-        if (!ir->nodes[n].live || ir->nodes[n].kind != IR_LEAF) continue;
+        if (!ir->nodes[n].live || ir->nodes[n].kind != IR_LEAF || ir->nodes[n].within >= 0) continue;
         if (leaf_of(p, ir->nodes[n].tensor) < 0) return weft__ir_failed(ir);
         ir->nodes[n].place = place_of_leaf(p, ir->nodes[n].tensor);
     }
@@ -584,6 +514,11 @@ static weft_status place_leaves(plan *p) {
 static ir_place place_of(const plan *p, int n) {
     while (p->alias[n] >= 0) n = p->alias[n];
     const ir_node *node = &p->ir->nodes[n];
+    const int64_t size = (int64_t)weft_dtype_size((weft_dtype)node->dtype);
+    if (node->within >= 0) {
+        const ir_place piece = place_of(p, node->within);
+        return (ir_place){piece.slot, piece.offset + node->imm_i * size};
+    }
     if (node->pack < 0) return node->place;
     const ir_node *pack = &p->ir->nodes[node->pack];
     ir_place place = place_of(p, node->pack);
@@ -759,9 +694,9 @@ static weft_status run_plan(plan *p) {
     WEFT_TRY(make_units(p));
     WEFT_TRY(link_units(p));
     if (p->ir->fuse) WEFT_TRY(weft__plan_epilogues(p));
-    WEFT_TRY(place_exchanges(p));
+    WEFT_TRY(weft__plan_exchanges(p));
     WEFT_TRY(place_sinks(p));
-    WEFT_TRY(order_units(p));
+    WEFT_TRY(weft__plan_order(p));
     delay_chunks(p);
     find_phases(p);
     WEFT_TRY(place_leaves(p));

@@ -53,6 +53,15 @@ weft_status weft__plan_after(plan *p, int later, int earlier);
  * stores `out`, and stores no unchanged element of `in`. */
 bool weft__plan_same_index(const weft_kernel *kernel, int in, int out);
 
+weft_status weft__plan_add_unit(plan *p, plan_unit u);
+/* Orders the units so that each runs after all that it needs. Of several that are ready, the one with the
+ * lowest key comes first. */
+weft_status weft__plan_order(plan *p);
+
+/* ---- exchanges.c ---- */
+/* Decides in which order exchanges with other processes are made, and when each starts and ends. */
+weft_status weft__plan_exchanges(plan *p);
+
 /* ---- epilogue.c ---- */
 /* Merges a kernel into the unit of the matmul whose epilogue it can be, if the device takes it. */
 weft_status weft__plan_epilogues(plan *p);

@@ -22,6 +22,8 @@ int weft__plan_holder(const plan *p, int n) {
             n = p->alias[n];
         else if (p->ir->nodes[n].pack >= 0)
             n = p->ir->nodes[n].pack;
+        else if (p->ir->nodes[n].within >= 0)
+            n = p->ir->nodes[n].within;
         else
             return n;
     }
@@ -313,12 +315,14 @@ weft_status weft__plan_name_regions(const plan *p) {
         if (!i) continue;
         program_region *r = &regions[i - 1];
         if (node->kind == IR_PACK) r->kind = WEFT_MEMORY_GRADIENTS;
+        const bool gathered = node->kind == IR_HEAVY_OUT && node->tensor->leaf;
         if (node->unit < 0 || (r->command >= 0 && r->command <= p->units[node->unit].command)) continue;
         const uint8_t stage = p->units[node->unit].stage;
         r->command = p->units[node->unit].command;
         if (r->kind != WEFT_MEMORY_GRADIENTS)
-            r->kind = stage == WEFT_STAGE_FORWARD || stage == WEFT_STAGE_LOSS ? WEFT_MEMORY_ACTIVATIONS
-                                                                              : WEFT_MEMORY_SCRATCH;
+            r->kind = !gathered && (stage == WEFT_STAGE_FORWARD || stage == WEFT_STAGE_LOSS)
+                          ? WEFT_MEMORY_ACTIVATIONS
+                          : WEFT_MEMORY_SCRATCH;
     }
     return WEFT_OK;
 }

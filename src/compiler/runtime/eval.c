@@ -186,9 +186,11 @@ weft_status weft_read(weft_tensor *t, void *out, size_t bytes) {
         return weft_read(copy, out, bytes);
     }
     WEFT_TRY(weft_eval(&t, 1));
+    size_t offset = (size_t)t->offset * weft_dtype_size((weft_dtype)t->dtype);
+    const weft_divided *divided = t->storage->divided;
+    if (divided) return divided->read(divided, offset, out, bytes);
     WEFT_TRY(weft__storage_place(ctx, t->storage));
     if (!bytes) return WEFT_OK;
-    size_t offset = (size_t)t->offset * weft_dtype_size((weft_dtype)t->dtype);
     return ctx->hooks.download(ctx, t->storage->buffer, offset, out, bytes);
 }
 
@@ -244,6 +246,17 @@ double weft_item(weft_tensor *t) {
     return weft__item(t, &value) == WEFT_OK ? value : (double)NAN;
 }
 
+/* Writes all elements of a tensor of a storage. */
+static weft_status write_bytes(const weft_tensor *t, const void *data, size_t bytes) {
+    weft_context *ctx = t->ctx;
+    const weft_divided *divided = t->storage->divided;
+    const size_t offset = (size_t)t->offset * weft_dtype_size((weft_dtype)t->dtype);
+    if (divided) return divided->write(divided, offset, data, bytes);
+    WEFT_TRY(bytes == t->storage->bytes ? weft__storage_reserve(ctx, t->storage)
+                                        : weft__storage_place(ctx, t->storage));
+    return bytes ? ctx->hooks.upload(ctx, t->storage->buffer, offset, data, bytes) : WEFT_OK;
+}
+
 weft_status weft_write(weft_tensor *t, const void *data, size_t bytes) {
     WEFT_NEED(NULL, t);
     WEFT_TRY(weft_tensor_status(t));
@@ -253,10 +266,7 @@ weft_status weft_write(weft_tensor *t, const void *data, size_t bytes) {
     WEFT_TRY(check_size(t, "weft_write", bytes));
     if (bytes) WEFT_NEED(t->ctx, data);
     weft_context *ctx = t->ctx;
-    size_t offset = (size_t)t->offset * weft_dtype_size((weft_dtype)t->dtype);
-    WEFT_TRY(bytes == t->storage->bytes ? weft__storage_reserve(ctx, t->storage)
-                                        : weft__storage_place(ctx, t->storage));
-    if (bytes) WEFT_TRY(ctx->hooks.upload(ctx, t->storage->buffer, offset, data, bytes));
+    WEFT_TRY(write_bytes(t, data, bytes));
     t->storage->write_epoch = ++ctx->epoch;
     t->epoch = ctx->epoch;
     weft__assignments_forget(ctx, t->storage);

@@ -12,6 +12,7 @@ static void free_ir(weft_ir *ir) {
     weft__index_free(ir->ctx, &ir->view_index);
     weft__free(ir->ctx, ir->map);
     weft__free(ir->ctx, ir->cse);
+    weft__free(ir->ctx, ir->reads);
     weft__arena_free(&ir->arena);
 }
 

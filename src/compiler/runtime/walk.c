@@ -53,6 +53,7 @@ static weft_status number_node(weft_context *ctx, weft_walk *walk, weft_tensor *
             }
             weft__hash_u64(h, (uint64_t)storage->number);
             weft__hash_u64(h, (uint64_t)t->offset);
+            if (storage->divided) weft__hash_u64(h, storage->divided->identity);
         }
         return add_leaf(ctx, walk, t);
     }

@@ -1,11 +1,14 @@
 /* The time of an exchange, see scaling.h. It follows process/sum.c and optim/shard.c:
  *
  *     gradients     pieces of 8 MiB, each with an all-to-all and, unless gradients are divided, an all-gather
- *     parameters    divided state: an all-gather of each piece
+ *     parameters    divided state: an all-gather of each piece. Divided parameters: two, for the forward and
+ *                   for the backward pass
  *
  * In a transfer a process sends a message to each other process, (n - 1) / n of the piece in all. Parameters
  * of a divided state follow the update, so nothing hides their exchange. An exchange of gradients during the
  * backward pass is hidden by it, except for the last piece, which begins when the pass has ended.
+ * If parameters are divided, the whole step hides the exchange, except for the first gather and the last piece
+ * of gradients.
  * Must not know: devices, terminals. Read next: process/sum.c. */
 #include <math.h>
 
@@ -18,7 +21,8 @@
 static const struct {
     int gradients, parameters;
 } transfers[] = {
-    [WEFT_SHARD_NONE] = {2, 0}, [WEFT_SHARD_OPTIMIZER] = {2, 1}, [WEFT_SHARD_GRADIENTS] = {1, 1}};
+    [WEFT_SHARD_NONE] = {2, 0}, [WEFT_SHARD_OPTIMIZER] = {2, 1}, [WEFT_SHARD_GRADIENTS] = {1, 1},
+    [WEFT_SHARD_PARAMETERS] = {1, 2}};
 
 /* Seconds of `count` transfers of so many bytes. */
 static double transfers_time(const weft__network *network, int ranks, int count, double bytes) {
@@ -42,7 +46,12 @@ weft__scaled weft__scaling_predict(const weft__network *network, const weft__sca
                  last = piece_time(network, rank->ranks, transfers[rank->shard].gradients, piece),
                  shared = piece_time(network, rank->ranks, transfers[rank->shard].parameters, piece),
                  exposed = fmax(0, (pieces - 1) * last - rank->backward) + last;
+    const double all = pieces * (last + shared), ends = shared / 2 + last;
     if (rank->ranks < 2) return (weft__scaled){0, rank->step, rank->step};
+    if (rank->shard == WEFT_SHARD_PARAMETERS)
+        return (weft__scaled){.exchange = all,
+                              .after = rank->step + all,
+                              .during = rank->step + ends + fmax(0, all - ends - rank->step)};
     return (weft__scaled){.exchange = pieces * (last + shared),
                           .after = rank->step + pieces * (last + shared),
                           .during = rank->step + exposed + pieces * shared};

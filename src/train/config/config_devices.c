@@ -105,7 +105,7 @@ weft_status weft__config_check_devices(const weft__config *config) {
             config, WEFT__KEY_train_shard,
             "processes that divide the state have one device each: leave out devices, and start "
             "more processes");
-    if (config->train_shard == WEFT_SHARD_GRADIENTS && strncmp(config->device, "cpu", 3) != 0)
+    if (config->train_shard >= WEFT_SHARD_GRADIENTS && strncmp(config->device, "cpu", 3) != 0)
         return weft__config_blame(
             config, WEFT__KEY_train_shard,
             "only processes on cpu can exchange gradients during the backward pass: give device: cpu, or "

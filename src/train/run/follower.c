@@ -11,12 +11,16 @@
  * failed, and orders what follows. */
 static weft_status follow_save(weft__loop *loop) {
     WEFT_TRY(weft__processes_prepare_save(&loop->processes, loop->model.optimizer));
-    return weft__model_save_part(&loop->model) == WEFT_ERR_TIMEOUT ? WEFT_ERR_TIMEOUT : WEFT_OK;
+    return weft__model_save_part(&loop->model, loop->config) == WEFT_ERR_TIMEOUT ? WEFT_ERR_TIMEOUT : WEFT_OK;
 }
 
 /* Obeys an order that does not end the wait. state NULL: no step was just made. */
 static weft_status obey(weft__loop *loop, const weft_fit_state *state, weft__order order, int loader) {
     weft__scores scores;
+    uint64_t step;
+    if (order == WEFT__ORDER_SAMPLE)
+        return weft__loop_sample(loop, weft_optimizer_steps(loop->model.optimizer));
+    if (order == WEFT__ORDER_BEST) return weft__loop_best(loop, NULL, &step);
     if (order == WEFT__ORDER_LOSSES && state) return weft_fit_losses(state, NULL, NULL);
     if (order == WEFT__ORDER_SAVE) return follow_save(loop);
     if (order != WEFT__ORDER_EVALUATE) return WEFT_OK;

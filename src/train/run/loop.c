@@ -19,7 +19,6 @@
 #include "train/report/report.h"
 #include "train/run/signals.h"
 
-#define SAMPLE_TOKENS  300
 #define REPORT_SECONDS 2.0  /* least seconds between two reports; the end always writes one */
 #define REPORT_SHARE   0.01 /* of the time may go into reports of a run under way */
 
@@ -35,49 +34,14 @@ static bool due(const weft__loop *loop, weft__config_key key, int64_t every, con
 
 /* ---- actions after a step ---- */
 
-static weft_status loop_collect(void *user, const char *piece, size_t bytes) {
-    weft__sample *t = user;
-    if (weft__signals_interrupt(NULL))
-        return weft__fail(NULL, WEFT_ERR_STOPPED, "the run was stopped while the model wrote a sample");
-    for (size_t i = 0; i < bytes; i++) {
-        if (!weft__grow(NULL, &t->data, &t->capacity, t->size, 1))
-            return weft__fail_oom(NULL, t->size, "a sample");
-        t->data[t->size++] = piece[i];
-    }
-    return WEFT_OK;
-}
-
-/* The begin of the last lines of a question. */
-static size_t last_lines(const char *question) {
-    enum { BYTES = 160 };
-    const size_t size = question ? strlen(question) : 0;
-    const char *line = size > BYTES ? strchr(question + size - BYTES, '\n') : NULL;
-    return line ? (size_t)(line + 1 - question) : 0;
-}
-
-/* Lets the model write. A model that learns conversations answers one of them. */
+/* Lets the model write. If parameters are divided, all processes do. */
 static weft_status sample(weft__loop *loop, uint64_t step) {
-    weft__sample *made = &loop->sample;
-    char *question;
-    int32_t end;
+    const weft__sample *made = &loop->sample;
     if (loop->config->task != WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
-    if (!loop->cache) loop->cache = weft_gpt_cache_new(loop->model.module);
-    if (!loop->cache) return weft_last_status(loop->model.ctx);
-    WEFT_TRY(weft__dataset_question(NULL, &loop->dataset, &question, &end));
-    const weft_generate_options wanted = {.prompt = question,
-                                          .tokens = SAMPLE_TOKENS,
-                                          .temperature = question ? 0 : 0.8,
-                                          .seed = (uint64_t)loop->config->train_seed + step,
-                                          .vocabulary = loop->model.tokens,
-                                          .no_frame = question != NULL,
-                                          .ends = &end,
-                                          .end_count = question != NULL};
-    made->size = 0;
-    made->from = last_lines(question);
-    const weft_status status =
-        weft_generate(loop->cache, weft__dataset_tokenizer(&loop->dataset), &wanted, loop_collect, made);
-    weft__free(NULL, question);
-    WEFT_TRY(status);
+    const bool together = weft__optimizer_divides_parameters(loop->model.optimizer);
+    if (together) WEFT_TRY(weft__processes_together(&loop->processes, WEFT__ORDER_SAMPLE));
+    WEFT_TRY(weft__loop_sample(loop, step));
+    loop->processes.attended = together || loop->processes.attended;
     return weft__run_sample(&loop->run, step, made->data ? made->data : "", made->size);
 }
 

@@ -1,14 +1,20 @@
 /* What the loop measures, and what it prints about it. Must not know: steps, and checkpoints other than the
  * best. Read next: train/report/scores.c. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <weft/generate.h>
 
 #include "io/sealed.h"
 #include "optim/optimizer.h"
+#include "process/group.h"
 #include "train/dataset/class_weights.h"
 #include "train/model/trained.h"
 #include "train/report/pictures.h"
 #include "train/run/loop_scores.h"
+#include "train/run/signals.h"
 
 /* Tells the user once that the model predicts the same class for all samples, and what to try. */
 static void hint(weft__loop *loop, uint64_t step) {
@@ -84,7 +90,87 @@ weft_status weft__loop_evaluate(weft__loop *loop, weft__metrics *m) {
     return WEFT_OK;
 }
 
+/* ---- samples ---- */
+
+#define SAMPLE_TOKENS   300
+#define GATHERED_TOKENS 60 /* if parameters are divided: each token gathers all of them */
+
+static weft_status sample_collect(void *user, const char *piece, size_t bytes) {
+    weft__loop *loop = user;
+    weft__sample *t = &loop->sample;
+    if (!loop->model.ctx->completes && weft__signals_interrupt(NULL))
+        return weft__fail(NULL, WEFT_ERR_STOPPED, "the run was stopped while the model wrote a sample");
+    for (size_t i = 0; i < bytes; i++) {
+        if (!weft__grow(NULL, &t->data, &t->capacity, t->size, 1))
+            return weft__fail_oom(NULL, t->size, "a sample");
+        t->data[t->size++] = piece[i];
+    }
+    return WEFT_OK;
+}
+
+/* The begin of the last lines of a question. */
+static size_t last_lines(const char *question) {
+    enum { BYTES = 160 };
+    const size_t size = question ? strlen(question) : 0;
+    const char *line = size > BYTES ? strchr(question + size - BYTES, '\n') : NULL;
+    return line ? (size_t)(line + 1 - question) : 0;
+}
+
+weft_status weft__loop_sample(weft__loop *loop, uint64_t step) {
+    weft__sample *made = &loop->sample;
+    weft_context *ctx = loop->model.ctx;
+    char *question;
+    int32_t end;
+    if (!loop->cache) loop->cache = weft_gpt_cache_new(loop->model.module);
+    if (!loop->cache) return weft_last_status(ctx);
+    WEFT_TRY(weft__dataset_question(NULL, &loop->dataset, &question, &end));
+    const weft_generate_options wanted = {.prompt = question,
+                                          .tokens = ctx->divides ? GATHERED_TOKENS : SAMPLE_TOKENS,
+                                          .temperature = question ? 0 : 0.8,
+                                          .seed = (uint64_t)loop->config->train_seed + step,
+                                          .vocabulary = loop->model.tokens,
+                                          .no_frame = question != NULL,
+                                          .ends = &end,
+                                          .end_count = question != NULL};
+    made->size = 0;
+    made->from = last_lines(question);
+    ctx->completes = ctx->divides; /* the others gather parameters with this process */
+    const weft_status status =
+        weft_generate(loop->cache, weft__dataset_tokenizer(&loop->dataset), &wanted, sample_collect, loop);
+    ctx->completes = false;
+    weft__free(NULL, question);
+    return status;
+}
+
 /* ---- the end ---- */
+
+/* Loads the weights of the best checkpoint. If parameters are divided, all processes do. dir: the run, in the
+ * leader. */
+weft_status weft__loop_best(weft__loop *loop, const char *dir, uint64_t *step) {
+    weft__processes *p = &loop->processes;
+    char path[4096] = "";
+    char *whole = dir ? realpath(dir, NULL) : NULL;
+    weft_status status = WEFT_OK;
+    if (dir && (!whole || strlen(whole) >= sizeof path))
+        status = weft__fail(NULL, WEFT_ERR_IO, "%s: the run folder is gone, or its path is too long", dir);
+    else if (whole)
+        snprintf(path, sizeof path, "%s", whole);
+    free(whole);
+    WEFT_TRY(weft__process_group_agree(p->group, status, NULL));
+    WEFT_TRY(weft_process_group_broadcast(p->group, path, sizeof path, 0));
+    status = weft__model_use(&loop->model, loop->config, path, "best", false, step);
+    return weft__process_group_agree(p->group, status, NULL);
+}
+
+static weft_status use_best(weft__loop *loop, uint64_t *step) {
+    weft__processes *p = &loop->processes;
+    if (!weft__optimizer_divides_parameters(loop->model.optimizer))
+        return weft__model_use(&loop->model, loop->config, loop->run.dir, "best", false, step);
+    WEFT_TRY(weft__processes_together(p, WEFT__ORDER_BEST));
+    WEFT_TRY(weft__loop_best(loop, loop->run.dir, step));
+    p->attended = true;
+    return WEFT_OK;
+}
 
 static weft_status write_scores(weft__loop *loop, uint64_t step, const weft__scores *test) {
     weft__json json;
@@ -103,7 +189,8 @@ static weft_status write_pictures(weft__loop *loop, weft__split split, const wef
     return weft__pictures_write(loop->run.dir, &loop->dataset, split, scores);
 }
 
-/* Takes final scores. Only the leader has the weights of an earlier checkpoint, so it is alone with them. */
+/* Takes final scores. Unless parameters are divided, only the leader has the weights of an earlier checkpoint,
+ * so it is alone with them. */
 static weft_status measure(weft__loop *loop, weft__loaders which, bool alone, weft__scores *scores) {
     return alone ? weft__scores_take(&loop->model, &loop->dataset, loader_of(loop, which), true, scores)
                  : weft__loop_take(loop, which, true, scores);
@@ -116,17 +203,18 @@ weft_status weft__loop_score(weft__loop *loop) {
     const uint64_t best = loop->stopping.best_step;
     const bool earlier = loop->config->train_keep_best && best && best != step;
     WEFT_TRY(weft__run_follow(&loop->run));
-    if (earlier) WEFT_TRY(weft__model_use(&loop->model, loop->config, loop->run.dir, "best", false, &step));
+    const bool alone = earlier && !weft__optimizer_divides_parameters(loop->model.optimizer);
+    if (earlier) WEFT_TRY(use_best(loop, &step));
     if (loop->validation && (earlier || loop->whole || loop->scores.samples == 0)) {
         weft__scores_free(&loop->scores);
-        WEFT_TRY(measure(loop, loop->whole ? WEFT__LOADER_WHOLE : WEFT__LOADER_VALIDATION, earlier,
+        WEFT_TRY(measure(loop, loop->whole ? WEFT__LOADER_WHOLE : WEFT__LOADER_VALIDATION, alone,
                          &loop->scores));
         s->val_loss = loop->scores.loss;
         s->val_accuracy = loop->scores.accuracy;
     }
     if (loop->validation || !loop->test) WEFT_TRY(write_pictures(loop, WEFT__VALIDATION, &loop->scores));
     if (!loop->test) return write_scores(loop, step, NULL);
-    weft_status status = measure(loop, WEFT__LOADER_TEST, earlier, &test);
+    weft_status status = measure(loop, WEFT__LOADER_TEST, alone, &test);
     s->test_loss = test.loss;
     s->test_accuracy = test.accuracy;
     loop->test_r2 = test.task == WEFT__TASK_REGRESSION ? test.numbers.r2 : (double)NAN;

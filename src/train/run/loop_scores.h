@@ -20,6 +20,14 @@ weft_status weft__loop_evaluate(weft__loop *loop, weft__metrics *m);
  * measured, and the model then has its weights. */
 weft_status weft__loop_score(weft__loop *loop);
 
+/* Lets the model write into loop->sample. A model that learns conversations answers one of them. Followers
+ * call it, too, if parameters are divided. */
+weft_status weft__loop_sample(weft__loop *loop, uint64_t step);
+
+/* Loads the weights of the best checkpoint together with all processes, which have divided the parameters.
+ * dir: the run folder; NULL in followers, which learn it. */
+weft_status weft__loop_best(weft__loop *loop, const char *dir, uint64_t *step);
+
 /* Prints the results. */
 void weft__loop_say_scores(weft__loop *loop);
 

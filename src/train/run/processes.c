@@ -151,6 +151,12 @@ weft_status weft__processes_evaluate(weft__processes *p, int loader) {
     return WEFT_OK;
 }
 
+weft_status weft__processes_together(weft__processes *p, weft__order order) {
+    WEFT_TRY(weft__processes_order(p, order));
+    p->attended = false;
+    return WEFT_OK;
+}
+
 weft_status weft__processes_beat(weft__processes *p) {
     const bool due = p->attended && weft__now() - p->ordered > BEAT_SHARE * p->timeout;
     return due ? weft__processes_order(p, WEFT__ORDER_WAIT) : WEFT_OK;

@@ -16,6 +16,8 @@ typedef enum weft__order {
     WEFT__ORDER_GO,       /* make the next step */
     WEFT__ORDER_LOSSES,   /* exchange the losses: all call weft_fit_losses */
     WEFT__ORDER_EVALUATE, /* evaluate together; the number of the loader comes with the order */
+    WEFT__ORDER_SAMPLE,   /* divided parameters: all call weft__loop_sample */
+    WEFT__ORDER_BEST,     /* divided parameters: all call weft__loop_best */
     WEFT__ORDER_SAVE,     /* all call weft__processes_prepare_save; then the leader saves, or all do */
     WEFT__ORDER_WAIT,     /* the leader is busy */
     WEFT__ORDER_STOP,     /* end training after this step */
@@ -87,6 +89,9 @@ void weft__processes_say(const weft__processes *p, FILE *out);
 weft_status weft__processes_order(weft__processes *p, weft__order order);
 /* Leader: orders an evaluation with a loader. The followers wait for no order until it has ended. */
 weft_status weft__processes_evaluate(weft__processes *p, int loader);
+/* Leader: gives an order that all obey at the same time. The followers wait for no other order meanwhile: set
+ * `attended` afterwards. */
+weft_status weft__processes_together(weft__processes *p, weft__order order);
 /* Leader: tells followers that wait for long that it is busy. Call it often while they wait. */
 weft_status weft__processes_beat(weft__processes *p);
 /* Leader: reads the losses as weft_fit_losses does. */

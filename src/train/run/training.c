@@ -48,6 +48,13 @@ static weft_status write_checkpoint(const weft__model *model, weft_status status
     return status;
 }
 
+/* Lists the weights that a checkpoint has: all, or those that training changes. */
+static weft_status take_weights(const weft__model *model, const weft__config *config, weft_entry **weights,
+                                size_t *count) {
+    return (config->lora_rank > 0 ? weft_module_entries_trained : weft_module_entries)(model->module, weights,
+                                                                                       count);
+}
+
 weft_status weft__model_save(const weft__model *model, const weft__config *config,
                              const weft__dataset *dataset, const char *run, const weft__stopping *stopping) {
     weft_entry *weights = NULL;
@@ -65,17 +72,22 @@ weft_status weft__model_save(const weft__model *model, const weft__config *confi
         .config_hash = config_hash,
         .data_hash = data_hash,
         .extra = extra};
-    if (status == WEFT_OK)
-        status = (config->lora_rank > 0 ? weft_module_entries_trained
-                                        : weft_module_entries)(model->module, &weights, &weight_count);
+    if (status == WEFT_OK) status = take_weights(model, config, &weights, &weight_count);
     status = write_checkpoint(model, status, run, &state, weights, weight_count);
     weft_entries_free(model->ctx, weights, weight_count);
     return status;
 }
 
-weft_status weft__model_save_part(const weft__model *model) {
-    return weft__optimizer_sharded(model->optimizer) ? write_checkpoint(model, WEFT_OK, NULL, NULL, NULL, 0)
-                                                     : WEFT_OK;
+weft_status weft__model_save_part(const weft__model *model, const weft__config *config) {
+    weft_entry *weights = NULL;
+    size_t weight_count = 0;
+    if (!weft__optimizer_sharded(model->optimizer)) return WEFT_OK;
+    weft_status status = WEFT_OK;
+    if (weft__optimizer_divides_parameters(model->optimizer)) /* all read them together */
+        status = take_weights(model, config, &weights, &weight_count);
+    status = write_checkpoint(model, status, NULL, NULL, weights, weight_count);
+    weft_entries_free(model->ctx, weights, weight_count);
+    return status;
 }
 
 void weft__model_prune(const weft__model *model, const weft__config *config, const char *run, uint64_t step) {

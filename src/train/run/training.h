@@ -18,7 +18,7 @@ weft_status weft__model_open_threads(const weft__config *config, const char *dev
  * return the same status then. */
 weft_status weft__model_save(const weft__model *model, const weft__config *config,
                              const weft__dataset *dataset, const char *run, const weft__stopping *stopping);
-weft_status weft__model_save_part(const weft__model *model);
+weft_status weft__model_save_part(const weft__model *model, const weft__config *config);
 
 /* Removes old checkpoints. Keeps the best one and the newest train.keep ones, counted back from `step`,
  * which was just written or read. A failure is only a warning: the checkpoint takes space, but the run can

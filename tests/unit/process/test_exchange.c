@@ -146,9 +146,9 @@ static void test_divided(void **state) {
     (void)state;
     const uint64_t alone = steps_alone(&m, BATCHES);
     for (int ranks = 2; ranks <= BATCHES; ranks *= 2) {
-        size_t bytes[WEFT_SHARD_GRADIENTS + 1];
+        size_t bytes[WEFT_SHARD_PARAMETERS + 1];
         m.of = m.threads = BATCHES / ranks;
-        for (int shard = 0; shard <= (int)WEFT_SHARD_GRADIENTS; shard++) {
+        for (int shard = 0; shard <= (int)WEFT_SHARD_PARAMETERS; shard++) {
             network net = slow_network(&m, 3); /* gradients wait for the exchange before */
             m.shard = (weft_shard)shard;
             run_ranks(&net, ranks, 60, share_steps, &m);
@@ -159,6 +159,7 @@ static void test_divided(void **state) {
         print_message("%d ranks, %d batches of each: %.1f MB at the peak, %.1f with divided gradients\n",
                       ranks, m.of, 1e-6 * (double)bytes[WEFT_SHARD_OPTIMIZER],
                       1e-6 * (double)bytes[WEFT_SHARD_GRADIENTS]);
+        print_message("        %.1f with divided parameters\n", 1e-6 * (double)bytes[WEFT_SHARD_PARAMETERS]);
         /* all but the own part and two pieces of 1/12 each */
         assert_true(saved > gradients * (size_t)(ranks - 1) / (size_t)ranks - gradients / 5);
     }

@@ -18,7 +18,7 @@ static void exchange_start(const void *user, void *const *args, int64_t begin, i
     const void *in = args[WEFT_EXCHANGE_INPUT];
     void *out = args[WEFT_EXCHANGE_OUT];
     (void)begin, (void)end, (void)scratch, (void)fault;
-    if (in != out && !plan->what.part)
+    if (in != out && !plan->what.part && !plan->what.gather)
         memcpy(out, in, (size_t)plan->what.n * weft_dtype_size((weft_dtype)plan->what.dtype));
     x->start(x, &plan->what, in, out);
 }
@@ -47,7 +47,7 @@ static weft_status exchange_prepare(weft_context *ctx, const weft_heavy_exchange
 }
 
 bool weft__cpu_exchange_takes(const weft_heavy_exchange *exchange) {
-    return exchange->dtype == WEFT_F32 || exchange->dtype == WEFT_F64;
+    return exchange->gather || exchange->dtype == WEFT_F32 || exchange->dtype == WEFT_F64;
 }
 
 weft_status weft__cpu_exchange_prepare(weft_context *ctx, const weft_heavy_exchange *exchange,
