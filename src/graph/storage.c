@@ -17,22 +17,37 @@ void weft__storage_release(weft_context *ctx, weft_storage *storage) {
     if (storage->buffer) ctx->hooks.buffer_free(ctx, storage->buffer);
     if (storage->other) ctx->hooks.buffer_free(ctx, storage->other);
     weft__free(ctx, storage->with);
+    for (size_t i = 0; i < storage->n_late; i++) weft__free(ctx, storage->late[i].with);
+    weft__free(ctx, storage->late);
     weft__free(ctx, storage);
 }
 
 /* ---- first values ---- */
 
+void weft__late_values(weft_context *ctx, const weft_storage *block, size_t first, size_t bytes, char *to) {
+    for (size_t i = 0; i < block->n_late; i++) {
+        const weft_late *late = &block->late[i];
+        if (late->offset >= first && late->offset < first + bytes)
+            late->fill(ctx, late->with, to + (late->offset - first));
+    }
+}
+
+static void write_first(weft_context *ctx, const weft_storage *storage, char *to) {
+    if (storage->fill) storage->fill(ctx, storage->with, to);
+    weft__late_values(ctx, storage, 0, storage->bytes, to);
+}
+
 /* Writes the first values of a storage to its new buffer, which holds zeros. */
 static weft_status storage_fill(weft_context *ctx, const weft_storage *storage, struct weft_buffer *to) {
-    if (!storage->fill || !storage->bytes) return WEFT_OK;
+    if ((!storage->fill && !storage->n_late) || !storage->bytes) return WEFT_OK;
     char *host = ctx->hooks.buffer_host(to);
     if (host) {
-        storage->fill(ctx, storage->with, host);
+        write_first(ctx, storage, host);
         return WEFT_OK;
     }
     void *values = weft__zalloc(ctx, storage->bytes);
     if (!values) return weft__fail_oom(ctx, storage->bytes, "first values");
-    storage->fill(ctx, storage->with, values);
+    write_first(ctx, storage, values);
     weft_status status = ctx->hooks.upload(ctx, to, 0, values, storage->bytes);
     weft__free(ctx, values);
     return status;
@@ -225,7 +240,26 @@ static weft_status values_of(weft_context *ctx, const weft_tensor *v, char *to) 
     if (storage->buffer && bytes)
         return ctx->hooks.download(ctx, storage->buffer, (size_t)v->offset * size, to, bytes);
     if (storage->fill && bytes) storage->fill(ctx, storage->with, to);
+    weft__late_values(ctx, storage, (size_t)v->offset * size, bytes, to);
     return WEFT_OK;
+}
+
+/* Moves the first values of variables to their block, to be made later. False if some have values already. */
+static bool block_late(weft_context *ctx, weft_tensor *const *variables, size_t count, const size_t *offsets,
+                       weft_storage *block) {
+    bool late = ctx->late_values;
+    for (size_t i = 0; i < count; i++) {
+        const weft_storage *storage = variables[i]->storage;
+        late = late && !storage->buffer && !storage->n_late && storage->users == 1;
+    }
+    if (!late || !(block->late = weft__array(ctx, count, sizeof *block->late))) return false;
+    for (size_t i = 0; i < count; i++) {
+        weft_storage *storage = variables[i]->storage;
+        if (storage->fill)
+            block->late[block->n_late++] = (weft_late){offsets[i], storage->fill, storage->with};
+        if (storage->fill) storage->with = NULL;
+    }
+    return true;
 }
 
 enum { PIECE = 16 << 20 }; /* bytes of a block that the host prepares at a time */
@@ -269,8 +303,9 @@ static weft_status block_fill(weft_context *ctx, weft_tensor *const *variables, 
     bool zeros = true;
     for (size_t i = 0; i < count; i++) WEFT_TRY(refuse_divided(ctx, variables[i]->storage));
     for (size_t i = 0; i < count; i++)
-        zeros &= !variables[i]->storage->buffer && !variables[i]->storage->fill;
-    if (zeros) return WEFT_OK;
+        zeros &= !variables[i]->storage->buffer && !variables[i]->storage->fill &&
+                 !variables[i]->storage->n_late;
+    if (zeros || block_late(ctx, variables, count, offsets, block)) return WEFT_OK;
     WEFT_TRY(weft__storage_place(ctx, block));
     char *host = ctx->hooks.buffer_host(block->buffer);
     if (!host) return block_upload(ctx, variables, count, offsets, block->buffer);

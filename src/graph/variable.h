@@ -21,7 +21,6 @@ typedef struct weft_divided_piece {
  * gathers the piece that the variable lies in (compiler/passes/divided.c). */
 typedef struct weft_divided {
     uint64_t identity; /* part of the keys of programs */
-    int processes;
     size_t count;
     weft_divided_piece *pieces; /* in the order of their elements */
     /* Copy bytes first..first + bytes of the storage to or from memory of the host. All processes must call
@@ -29,6 +28,13 @@ typedef struct weft_divided {
     weft_status (*read)(const struct weft_divided *divided, size_t first, void *to, size_t bytes);
     weft_status (*write)(const struct weft_divided *divided, size_t first, const void *from, size_t bytes);
 } weft_divided;
+
+/* First values of a variable within a block, which are made when the block is placed. */
+typedef struct weft_late {
+    size_t offset; /* bytes */
+    void (*fill)(weft_context *ctx, const void *with, void *values);
+    void *with; /* the block owns it */
+} weft_late;
 
 /* Memory on the device. A block and the variables within it share one storage. */
 typedef struct weft_storage {
@@ -48,6 +54,8 @@ typedef struct weft_storage {
                                                                       * zeros */
     void *with;                                                      /* argument of fill; the storage owns
                                                                       * it */
+    weft_late *late; /* of a block: first values of its variables, instead of `fill`; NULL: none */
+    size_t n_late;
 } weft_storage;
 
 /* Before a write of all its elements: gives a storage that `turns` the memory that it had before the last
@@ -61,6 +69,10 @@ weft_tensor *weft__variable_filled(weft_context *ctx, const char *name, weft_dty
                                    const int64_t *shape,
                                    void (*fill)(weft_context *ctx, const void *with, void *values),
                                    const void *with, size_t with_bytes);
+
+/* Writes the late values within bytes first..first + bytes of a block to memory of the host that holds zeros. A
+ * variable must not cross the ends of the range. */
+void weft__late_values(weft_context *ctx, const weft_storage *block, size_t first, size_t bytes, char *to);
 
 /* Moves variables of one dtype into one block and returns the block, a one-dimensional variable called
  * `name`. The variables keep their order and values; each begins at a multiple of 64 bytes, and gaps are

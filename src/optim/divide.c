@@ -112,35 +112,37 @@ static weft_status make_parts(const struct weft__division *d, bool rounded) {
     return WEFT_OK;
 }
 
-/* Copies the parts of this process from the whole storage, which then gives up its memory. */
-static weft_status keep_parts(const struct weft__division *d) {
+/* Reads a piece of the whole storage, or makes its first values. */
+static weft_status read_piece(const struct weft__division *d, const weft__slice *slice, char *values,
+                              size_t bytes) {
     weft_context *ctx = d->opt->ctx;
-    const size_t size = weft_dtype_size(weft_dtype_of(d->own));
-    WEFT_TRY(weft__storage_place(ctx, d->storage));
-    WEFT_TRY(weft__storage_place(ctx, d->own->storage));
-    for (size_t i = 0; i < d->block->n_slices; i++) {
-        const weft__slice *slice = &d->block->slices[i];
-        const size_t bytes = (size_t)slice->own * size;
-        char *values = bytes ? weft__alloc(ctx, bytes) : NULL;
-        if (!bytes) continue;
-        if (!values) return weft__fail_oom(ctx, bytes, "own parameters");
-        weft_status status =
-            ctx->hooks.download(ctx, d->storage->buffer, (size_t)slice->from * size, values, bytes);
-        if (status == WEFT_OK)
-            status =
-                ctx->hooks.upload(ctx, d->own->storage->buffer, (size_t)slice->at * size, values, bytes);
-        weft__free(ctx, values);
-        WEFT_TRY(status);
-    }
-    ctx->hooks.buffer_free(ctx, d->storage->buffer);
-    d->storage->buffer = NULL;
-    d->storage->divided = &d->divided;
+    const size_t first = (size_t)slice->begin * weft_dtype_size(weft_dtype_of(d->own));
+    if (d->storage->buffer) return ctx->hooks.download(ctx, d->storage->buffer, first, values, bytes);
+    memset(values, 0, bytes);
+    weft__late_values(ctx, d->storage, first, bytes, values);
     return WEFT_OK;
 }
 
-/* Divides a storage of the block: its values, or their rounded copy. */
-static weft_status divide_storage(const weft_optimizer *opt, weft__block *block, weft_tensor *whole,
-                                  weft__division **out) {
+/* Keeps the own part of a piece, and adds the piece to a hash. */
+static weft_status keep_part(const struct weft__division *d, const weft__slice *slice,
+                             weft__hash_stream *stream) {
+    weft_context *ctx = d->opt->ctx;
+    const size_t size = weft_dtype_size(weft_dtype_of(d->own)), bytes = (size_t)slice->n * size,
+                 before = (size_t)(slice->from - slice->begin) * size;
+    char *values = weft__alloc(ctx, bytes);
+    if (!values) return weft__fail_oom(ctx, bytes, "a piece of the parameters");
+    weft_status status = read_piece(d, slice, values, bytes);
+    if (status == WEFT_OK) weft__hash_piece(stream, values, bytes);
+    if (status == WEFT_OK && slice->own)
+        status = ctx->hooks.upload(ctx, d->own->storage->buffer, (size_t)slice->at * size, values + before,
+                                   (size_t)slice->own * size);
+    weft__free(ctx, values);
+    return status;
+}
+
+/* Makes the variables of a storage of the block: of its values, or of their rounded copy. */
+static weft_status make_division(const weft_optimizer *opt, weft__block *block, weft_tensor *whole,
+                                 weft__division **out) {
     weft_context *ctx = opt->ctx;
     const bool rounded = whole == block->rounded;
     weft__division *d = weft__zalloc(ctx, sizeof *d);
@@ -150,7 +152,6 @@ static weft_status divide_storage(const weft_optimizer *opt, weft__block *block,
     d->block = block;
     d->storage = whole->storage;
     d->divided = (weft_divided){.identity = ++ctx->identities,
-                                .processes = weft_process_group_size(opt->group),
                                 .count = block->n_slices,
                                 .pieces = weft__array(ctx, block->n_slices, sizeof(weft_divided_piece)),
                                 .read = divided_read,
@@ -159,15 +160,28 @@ static weft_status divide_storage(const weft_optimizer *opt, weft__block *block,
     d->own = weft_variable_new(ctx, rounded ? "own rounded parameters" : "own parameters",
                                weft_dtype_of(whole), 1, &block->n_own, NULL);
     WEFT_TRY(weft_tensor_status(d->own));
-    WEFT_TRY(make_parts(d, rounded));
-    return keep_parts(d);
+    WEFT_TRY(weft__storage_place(ctx, d->own->storage));
+    return make_parts(d, rounded);
 }
 
-weft_status weft__divide_parameters(weft_optimizer *opt, weft__block *block) {
-    WEFT_TRY(divide_storage(opt, block, block->values, &block->divided));
-    if (block->rounded) WEFT_TRY(divide_storage(opt, block, block->rounded, &block->divided_rounded));
+/* The storage gives up its memory. */
+static void empty_storage(const struct weft__division *d) {
+    if (d->storage->buffer) d->opt->ctx->hooks.buffer_free(d->opt->ctx, d->storage->buffer);
+    d->storage->buffer = NULL;
+    d->storage->divided = &d->divided;
+}
+
+weft_status weft__divide_parameters(weft_optimizer *opt, weft__block *block, weft__hash_stream *stream) {
+    WEFT_TRY(make_division(opt, block, block->values, &block->divided));
+    for (size_t i = 0; i < block->n_slices; i++)
+        WEFT_TRY(keep_part(block->divided, &block->slices[i], stream));
+    empty_storage(block->divided);
     opt->ctx->divides = true;
-    return WEFT_OK;
+    if (!block->rounded) return WEFT_OK;
+    WEFT_TRY(make_division(opt, block, block->rounded, &block->divided_rounded));
+    empty_storage(block->divided_rounded);
+    block->values->storage->rounded = block->rounded;
+    return weft__round_parts(block);
 }
 
 void weft__division_release(weft_context *ctx, weft__division *d) {

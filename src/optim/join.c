@@ -86,6 +86,12 @@ static weft_status hash_values(const weft__block *block, weft__hash_stream *stre
     return status;
 }
 
+weft_status weft__optimizer_same_values(const weft_optimizer *opt, weft_hash hash) {
+    weft__process_group_purpose(opt->group, opt->steps, "a hash of the parameters");
+    return weft__process_group_same(opt->group, "other parameters", hash,
+                                    "the copies have drifted apart: start the run again from a checkpoint");
+}
+
 weft_status weft_optimizer_compare(weft_optimizer *opt) {
     weft_hash hash;
     WEFT_NEED(NULL, opt);
@@ -96,9 +102,7 @@ weft_status weft_optimizer_compare(weft_optimizer *opt) {
     if (!opt->group || weft__optimizer_divides_parameters(opt)) return WEFT_OK; /* or there are no copies */
     for (size_t b = 0; b < opt->n_blocks; b++) WEFT_TRY(hash_values(&opt->blocks[b], &stream));
     weft__hash_end(&stream);
-    weft__process_group_purpose(opt->group, opt->steps, "a hash of the parameters");
-    return weft__process_group_same(opt->group, "other parameters", hash,
-                                    "the copies have drifted apart: start the run again from a checkpoint");
+    return weft__optimizer_same_values(opt, hash);
 }
 
 /* ---- buffers ---- */

@@ -238,7 +238,8 @@ static weft_status round_block(weft__block *block) {
 weft_status weft__optimizer_round(weft_optimizer *opt) {
     for (size_t b = 0; b < opt->n_blocks; b++) {
         weft__block *block = &opt->blocks[b];
-        if (block->rounded && block->rounded->storage->write_epoch < block->values->storage->write_epoch)
+        const bool used = block->rounded && block->values->storage->rounded;
+        if (used && block->rounded->storage->write_epoch < block->values->storage->write_epoch)
             WEFT_TRY(block->divided ? weft__round_parts(block) : round_block(block));
     }
     return WEFT_OK;
@@ -255,6 +256,7 @@ static weft_status make_rounded(weft_optimizer *opt, weft__block *block, weft__s
     weft_tensor *rounded = weft_variable_new(opt->ctx, "rounded parameters", compute, 1, &numel, NULL);
     WEFT_TRY(weft_tensor_status(rounded));
     block->rounded = rounded;
+    if (opt->ctx->late_values) return WEFT_OK; /* until the parameters are divided */
     WEFT_TRY(round_block(block));
     block->values->storage->rounded = rounded;
     return WEFT_OK;

@@ -174,8 +174,9 @@ weft_status weft__optimizer_share_values(weft_optimizer *opt);
 
 /* ---- divide.c ---- */
 
-/* Divides the values of a block, which has its slices. The block's part of other processes is forgotten. */
-weft_status weft__divide_parameters(weft_optimizer *opt, weft__block *block);
+/* Divides the values of a block, which has its slices, and adds them to a hash. The parts of other processes
+ * are forgotten. */
+weft_status weft__divide_parameters(weft_optimizer *opt, weft__block *block, weft__hash_stream *stream);
 void weft__division_release(weft_context *ctx, weft__division *division);
 /* The variable that holds the parts of this process, or NULL. */
 weft_tensor *weft__division_own(const weft__division *division);
@@ -183,6 +184,11 @@ weft_tensor *weft__division_own(const weft__division *division);
 void weft__divided_changed(const weft_optimizer *opt);
 /* Rounds the own parts of a block, which were written. */
 weft_status weft__round_parts(const weft__block *block);
+
+/* ---- join.c ---- */
+
+/* Compares a hash of all parameters over the processes. */
+weft_status weft__optimizer_same_values(const weft_optimizer *opt, weft_hash hash);
 
 /* ---- exchange.c ---- */
 

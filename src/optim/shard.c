@@ -182,26 +182,37 @@ static weft_status check_shard(weft_optimizer *opt, weft_shard shard) {
     return WEFT_OK;
 }
 
+/* Divides what each process has of a block. stream: receives the parameters, if they are divided. */
+static weft_status shard_block(weft_optimizer *opt, weft__block *block, weft_shard shard,
+                               weft__hash_stream *stream) {
+    WEFT_TRY(take_slices(opt, block, shard >= WEFT_SHARD_GRADIENTS));
+    for (size_t s = 0; s < weft__optimizer_states(opt); s++) WEFT_TRY(cut_state(opt, block, s));
+    for (size_t i = 0; i < block->count; i++) WEFT_TRY(cut_slot(opt, block, i));
+    for (int l = 0; l < WEFT__LEVELS && shard >= WEFT_SHARD_GRADIENTS; l++) {
+        weft_free(block->sums[l]); /* of whole gradients */
+        block->sums[l] = NULL;
+    }
+    return shard == WEFT_SHARD_PARAMETERS ? weft__divide_parameters(opt, block, stream) : WEFT_OK;
+}
+
 weft_status weft_optimizer_shard(weft_optimizer *opt, weft_shard shard) {
     WEFT_NEED(NULL, opt);
     WEFT_TRY(weft_optimizer_status(opt));
     WEFT_TRY(check_shard(opt, shard));
     if (shard == opt->shard) return WEFT_OK;
     WEFT_TRY(weft__optimizer_layout(opt));
-    for (size_t b = 0; b < opt->n_blocks; b++) {
-        weft__block *block = &opt->blocks[b];
-        WEFT_TRY(take_slices(opt, block, shard >= WEFT_SHARD_GRADIENTS));
-        for (size_t s = 0; s < weft__optimizer_states(opt); s++) WEFT_TRY(cut_state(opt, block, s));
-        for (size_t i = 0; i < block->count; i++) WEFT_TRY(cut_slot(opt, block, i));
-        for (int l = 0; l < WEFT__LEVELS && shard >= WEFT_SHARD_GRADIENTS; l++) {
-            weft_free(block->sums[l]); /* of whole gradients */
-            block->sums[l] = NULL;
-        }
-        if (shard == WEFT_SHARD_PARAMETERS) WEFT_TRY(weft__divide_parameters(opt, block));
-    }
+    weft_hash hash;
+    weft__hash_init(&hash);
+    weft__hash_stream stream = {.hash = &hash};
+    weft_status status = WEFT_OK;
+    for (size_t b = 0; b < opt->n_blocks && status == WEFT_OK; b++)
+        status = shard_block(opt, &opt->blocks[b], shard, &stream);
+    WEFT_TRY(status);
     opt->shard = shard;
     opt->identity = ++opt->ctx->identities;
-    return WEFT_OK;
+    if (shard != WEFT_SHARD_PARAMETERS) return WEFT_OK;
+    weft__hash_end(&stream); /* the last time that a process has seen all of them */
+    return weft__optimizer_same_values(opt, hash);
 }
 
 weft_status weft__optimizer_share_values(weft_optimizer *opt) {

@@ -12,6 +12,7 @@
 #include "train/run/processes.h"
 #include "train/run/progress.h"
 #include "train/run/signals.h"
+#include "train/run/training.h"
 
 #define PATIENCE   10  /* times train.timeout: reading data and saving take longer than a step */
 #define BEAT_SHARE 0.2 /* of train.timeout is the time between two beats */
@@ -82,8 +83,14 @@ static weft_status processes_join(weft__processes *p, const weft__config *config
     WEFT_TRY(same(p, "another kind of device", model->ctx->device->ops->name,
                   "kinds of devices round differently: choose one with --device"));
     WEFT_TRY(weft_optimizer_join(model->optimizer, p->group));
-    WEFT_TRY(weft_optimizer_compare(model->optimizer));
-    return weft_optimizer_shard(model->optimizer, (weft_shard)config->train_shard);
+    if (config->train_shard != WEFT_SHARD_PARAMETERS) WEFT_TRY(weft_optimizer_compare(model->optimizer));
+    return weft_optimizer_shard(model->optimizer, (weft_shard)config->train_shard); /* may compare them, too */
+}
+
+/* Loads what the processes have divided from the checkpoint: each reads all, and keeps its part. */
+static weft_status load_divided(weft__model *model, const weft__config *config, weft_checkpoint *checkpoint) {
+    if (weft__model_loads_late(config)) WEFT_TRY(weft__model_weights(model, config, NULL, checkpoint));
+    return weft__model_load_optimizer(model, checkpoint);
 }
 
 weft_status weft__processes_unite(weft__processes *p, weft_status status, const weft__config *config,
@@ -95,8 +102,7 @@ weft_status weft__processes_unite(weft__processes *p, weft_status status, const 
     if (status == WEFT_OK && (status = processes_join(p, config, dataset, model)) == WEFT_ERR_STATE)
         *silent = weft__processes_follows(p); /* all have the same message */
     if (status == WEFT_OK && checkpoint)
-        status = weft__processes_agree(p->group, p->timeout, weft__model_load_optimizer(model, checkpoint),
-                                       silent);
+        status = weft__processes_agree(p->group, p->timeout, load_divided(model, config, checkpoint), silent);
     p->parted = status != WEFT_OK && status != WEFT_ERR_TIMEOUT;
     p->exchanged = p->group->waited;
     p->ctx = model->ctx;

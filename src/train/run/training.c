@@ -97,6 +97,10 @@ void weft__model_prune(const weft__model *model, const weft__config *config, con
                   weft_last_error(model->ctx));
 }
 
+bool weft__model_loads_late(const weft__config *config) {
+    return config->train_shard == WEFT_SHARD_PARAMETERS && config->lora_rank == 0;
+}
+
 weft_status weft__model_load(weft__model *model, const weft__config *config, const weft__dataset *dataset,
                              weft_process_group *group, const char *run, bool strict,
                              weft__stopping *stopping, uint64_t *step, weft_checkpoint **open) {
@@ -105,7 +109,8 @@ weft_status weft__model_load(weft__model *model, const weft__config *config, con
     WEFT_TRY(weft__checkpoint_open_newest(model->ctx, group, run, strict, &checkpoint));
     const weft_checkpoint_state *state = weft_checkpoint_state_of(checkpoint);
     weft_status status = weft__model_matches(model, config, dataset, run, state);
-    if (status == WEFT_OK) status = weft__model_weights(model, config, run, checkpoint);
+    const bool late = open && weft__model_loads_late(config);
+    if (status == WEFT_OK && !late) status = weft__model_weights(model, config, run, checkpoint);
     if (status == WEFT_OK && !open) status = weft__model_load_optimizer(model, checkpoint);
     if (status == WEFT_OK && stopping) status = weft__stopping_read(model->ctx, state->extra, stopping);
     *step = state->step;

@@ -20,6 +20,9 @@ weft_status weft__model_save(const weft__model *model, const weft__config *confi
                              const weft__dataset *dataset, const char *run, const weft__stopping *stopping);
 weft_status weft__model_save_part(const weft__model *model, const weft__config *config);
 
+/* Are the weights of a checkpoint loaded after the parameters were divided, so that no process has all? */
+bool weft__model_loads_late(const weft__config *config);
+
 /* Removes old checkpoints. Keeps the best one and the newest train.keep ones, counted back from `step`,
  * which was just written or read. A failure is only a warning: the checkpoint takes space, but the run can
  * go on. */
@@ -31,8 +34,8 @@ void weft__model_prune(const weft__model *model, const weft__config *config, con
  * the data are not compared. The optimizer continues from there, and so does early stopping (`stopping` may
  * be NULL).
  *
- * open: NULL, or receives the open checkpoint. The state of the optimizer is then left in it, to be read with
- * weft__model_load_optimizer once it is divided. The caller closes the checkpoint. */
+ * open: NULL, or receives the open checkpoint. The state of the optimizer, and weights that are loaded late,
+ * are then left in it, to be read once they are divided. The caller closes the checkpoint. */
 weft_status weft__model_load(weft__model *model, const weft__config *config, const weft__dataset *dataset,
                              weft_process_group *group, const char *run, bool strict,
                              weft__stopping *stopping, uint64_t *step, weft_checkpoint **open);
