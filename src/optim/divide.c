@@ -173,7 +173,7 @@ static void empty_storage(const struct weft__division *d) {
 
 weft_status weft__divide_parameters(weft_optimizer *opt, weft__block *block, weft__hash_stream *stream) {
     WEFT_TRY(make_division(opt, block, block->values, &block->divided));
-    for (size_t i = 0; i < block->n_slices; i++)
+    for (size_t i = 0; i < block->n_slices && !opt->group->planned; i++)
         WEFT_TRY(keep_part(block->divided, &block->slices[i], stream));
     empty_storage(block->divided);
     opt->ctx->divides = true;

@@ -67,5 +67,7 @@ weft_status weft__process_group_planned(int size, weft_process_group **group) {
                           .abort = planned_abort,
                           .close = planned_close};
     snprintf(t->name, sizeof t->name, "no engine, for plans");
-    return weft__process_group_on(t, NULL, group);
+    WEFT_TRY(weft__process_group_on(t, NULL, group));
+    (*group)->planned = true;
+    return WEFT_OK;
 }

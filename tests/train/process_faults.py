@@ -155,7 +155,7 @@ def trial(weft, mpi, what, run, draw):
     name = f"{what} rank {victim} of {ranks}"
     # a process whose state is divided receives the weights of others, so a wrong byte does not stay
     divides = what == "save" or (what != "corrupt" and draw.random() < 0.5)
-    shard = draw.choice(["optimizer", "gradients"])
+    shard = draw.choice(["optimizer", "gradients", "parameters"])
     options = ["--set", f"train.shard={shard}", "--set", "optimizer.type=adamw"] if divides else []
     for old in pathlib.Path(".").glob("pid.*"):
         old.unlink()

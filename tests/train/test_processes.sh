@@ -92,6 +92,11 @@ expect 0 '' "$weft" train gpt.yaml "${eight[@]}" --run eight-one --quiet
 expect 0 '' "$weft" train chain.yaml --set train.steps=9 --run chain --quiet
 expect 0 '' "$weft" train gpt.yaml --set train.steps=6 --run moved --quiet
 expect 0 '' "$weft" resume moved --set train.steps=12 --quiet
+expect 0 '' "$weft" train gpt.yaml --set train.steps=6 --run moved-twice --quiet
+expect 0 '' "$weft" resume moved-twice --set train.steps=9 --quiet
+expect 0 '' "$weft" resume moved-twice --set train.steps=12 --quiet
+best=(--set train.keep_best=true --set optimizer.lr=1 --set train.save_every=2 --set train.eval_every=2)
+expect 0 '' "$weft" train gpt.yaml "${best[@]}" --run best-one --quiet
 
 found=0
 for mpi in openmpi mpich; do
@@ -107,7 +112,7 @@ for mpi in openmpi mpich; do
     check "$mpi: a row for each process in the report" test "$(grep -c 'class="share"><div class="bar"' $mpi-4/report.html)" -ge 4
     check "$mpi: figures of all" test "$(grep -o '"computing"' $mpi-4/processes.json | wc -l)" = 4
     for n in 2 4; do
-        for shard in optimizer gradients; do
+        for shard in optimizer gradients parameters; do
             expect 0 '' $mpirun -n $n ./rank.sh train gpt.yaml --set train.shard=$shard --run $mpi-$shard-$n --quiet
             same one $mpi-$shard-$n 12
         done
@@ -115,13 +120,25 @@ for mpi in openmpi mpich; do
     check "$mpi: a file of each process" test "$(find $mpi-optimizer-4/checkpoints/step-12 -name 'optimizer-0000?-of-00004.safetensors' | wc -l)" = 4
     expect 0 '' "$weft" info $mpi-optimizer-4 --check
     expect 0 '' "$weft" info $mpi-gradients-4 --check
+    expect 0 '' "$weft" info $mpi-parameters-4 --check
+    check "$mpi: the model has written a sample" test -n "$(ls $mpi-parameters-4/samples)"
     expect 0 '' "$weft" export $mpi-gradients-4 --to safetensors --out $mpi-exported.safetensors
     expect 0 '' $mpirun -n 4 ./rank.sh train gpt.yaml --set train.shard=optimizer --set train.steps=6 --run $mpi-resharded --quiet
     expect 0 '' $mpirun -n 2 ./rank.sh resume $mpi-resharded --set train.steps=12 --quiet
     same moved $mpi-resharded 12
 
+    # what was divided in one way is resumed in another one, and the best checkpoint is measured by all processes
+    expect 0 '' $mpirun -n 4 ./rank.sh train gpt.yaml --set train.shard=parameters --set train.steps=6 --run $mpi-redivided --quiet
+    sed -i 's/shard: parameters/shard: gradients/' $mpi-redivided/config.yaml
+    expect 0 '' $mpirun -n 2 ./rank.sh resume $mpi-redivided --set train.steps=9 --quiet
+    sed -i 's/shard: gradients/shard: parameters/' $mpi-redivided/config.yaml
+    expect 0 '' $mpirun -n 2 ./rank.sh resume $mpi-redivided --set train.steps=12 --quiet
+    same moved-twice $mpi-redivided 12
+    expect 0 '' $mpirun -n 4 ./rank.sh train gpt.yaml "${best[@]}" --set train.shard=parameters --run $mpi-best --quiet
+    same best-one $mpi-best 12
+
     # the state moves from 4 processes to 2, to 1, and to 3, whose sums have an order of their own
-    for shard in none optimizer gradients; do
+    for shard in none optimizer gradients parameters; do
         run=$mpi-chain-$shard
         expect 0 '' $mpirun -n 4 ./rank.sh train chain.yaml --set train.shard=$shard --set train.steps=3 --run "$run" --quiet
         expect 0 '' $mpirun -n 2 ./rank.sh resume "$run" --set train.steps=6 --quiet
@@ -152,18 +169,20 @@ for mpi in openmpi mpich; do
         --set train.accumulate=4 --set model.width=16 --set model.context=16 --run lstm-$mpi --quiet
     same lstm-one lstm-$mpi 6
     for n in 2 4; do
-        expect 0 '' $mpirun -n $n ./rank.sh train mlp --data table.csv --set data.target=kind --set train.epochs=4 \
-            --set train.batch=4 --set train.accumulate=4 --set train.shard=gradients --run mlp-gradients-$mpi-$n --quiet
-        same mlp-one mlp-gradients-$mpi-$n "$(sed -n 's/.*"step": \([0-9]*\).*/\1/p' mlp-one/scores.json | head -1)"
-        expect 0 '' $mpirun -n $n ./rank.sh train lstm --data text.txt --set train.steps=6 --set train.batch=4 \
-            --set train.accumulate=4 --set model.width=16 --set model.context=16 --set train.shard=gradients \
-            --run lstm-gradients-$mpi-$n --quiet
-        same lstm-one lstm-gradients-$mpi-$n 6
-        expect 0 '' $mpirun -n $n ./rank.sh train "${cnn[@]}" --set train.shard=gradients --run cnn-gradients-$mpi-$n --quiet
-        same cnn-one cnn-gradients-$mpi-$n 4
-        # each process adds up batches of its own; in bf16 the rounded copies of the parameters must follow
-        expect 0 '' $mpirun -n $n ./rank.sh train gpt.yaml "${eight[@]}" --set train.shard=gradients --run eight-$mpi-$n --quiet
-        same eight-one eight-$mpi-$n 12
+        for shard in gradients parameters; do
+            expect 0 '' $mpirun -n $n ./rank.sh train mlp --data table.csv --set data.target=kind --set train.epochs=4 \
+                --set train.batch=4 --set train.accumulate=4 --set train.shard=$shard --run mlp-$shard-$mpi-$n --quiet
+            same mlp-one mlp-$shard-$mpi-$n "$(sed -n 's/.*"step": \([0-9]*\).*/\1/p' mlp-one/scores.json | head -1)"
+            expect 0 '' $mpirun -n $n ./rank.sh train lstm --data text.txt --set train.steps=6 --set train.batch=4 \
+                --set train.accumulate=4 --set model.width=16 --set model.context=16 --set train.shard=$shard \
+                --run lstm-$shard-$mpi-$n --quiet
+            same lstm-one lstm-$shard-$mpi-$n 6
+            expect 0 '' $mpirun -n $n ./rank.sh train "${cnn[@]}" --set train.shard=$shard --run cnn-$shard-$mpi-$n --quiet
+            same cnn-one cnn-$shard-$mpi-$n 4
+            # each process adds up batches of its own; in bf16 the rounded copies of the parameters must follow
+            expect 0 '' $mpirun -n $n ./rank.sh train gpt.yaml "${eight[@]}" --set train.shard=$shard --run eight-$shard-$mpi-$n --quiet
+            same eight-one eight-$shard-$mpi-$n 12
+        done
     done
     expect 7 'all steps of the run are done' $mpirun -n 2 ./rank.sh resume $mpi-2
     expect 0 '' env WEFT_MPI=$mpi "$weft" launch -n 2 -- train gpt.yaml --run $mpi-launched --quiet

@@ -49,11 +49,12 @@ check "no prediction is faster than a step without an exchange" awk '$3 > 0 && N
 expect 0 "predicted, not measured: each process" "$weft" plan gpt.yaml --card h200 --ranks 8 --network 400
 expect 0 'one of 4 processes: 2 x 8 samples of a step, MB' "$weft" plan gpt.yaml --ranks 2,4 --set train.accumulate=8
 check "each value of train.shard takes less memory than the one before" awk '
-    NF == 10 && /^(none|optimizer|gradients) / { if ($1 != "none" && $9 >= all) exit 1; all = $9; n++ }
-    END { exit n != 6 }' out
+    NF == 10 && /^(none|optimizer|gradients|parameters) / { if ($1 != "none" && $9 >= all) exit 1; all = $9; n++ }
+    END { exit n != 8 }' out
 expect 0 'predicted' "$weft" plan gpt.yaml --card h200 --ranks 2 --network 400
-check "cards cannot divide gradients" awk 'NF == 10 && $1 == "gradients" { exit 1 }' out
+check "cards cannot divide gradients" awk 'NF == 10 && ($1 == "gradients" || $1 == "parameters") { exit 1 }' out
 expect 2 'only processes on cpu can exchange gradients' "$weft" plan gpt.yaml --ranks 2 --set train.shard=gradients --device opencl
+expect 2 'only processes on cpu can exchange gradients' "$weft" plan gpt.yaml --ranks 2 --set train.shard=parameters --device opencl
 
 found=0
 for mpi in openmpi mpich; do

@@ -124,12 +124,12 @@ static void assert_same_file(const char *one, const char *two, const char *name)
  * eight batches: they only read and write. */
 static void test_train_on(void **state) {
     (void)state;
-    enum { NONE = WEFT_SHARD_NONE, STATE = WEFT_SHARD_OPTIMIZER, ALL = WEFT_SHARD_GRADIENTS };
+    enum { NONE = WEFT_SHARD_NONE, STATE = WEFT_SHARD_OPTIMIZER, ALL = WEFT_SHARD_GRADIENTS, FULL = WEFT_SHARD_PARAMETERS };
     static const struct {
         int size, shard;
         uint64_t to;
-    } stages[] = {{4, STATE, 2}, {2, ALL, 3}, {1, NONE, 4},  {3, STATE, 4}, {8, ALL, 5},
-                  {2, NONE, 6},  {3, ALL, 6}, {4, STATE, 7}, {4, ALL, 8},   {1, NONE, STEPS}};
+    } stages[] = {{4, STATE, 2}, {2, ALL, 3}, {1, NONE, 3}, {4, FULL, 4},  {3, STATE, 4}, {8, ALL, 5},
+                  {8, FULL, 6},  {2, NONE, 6}, {3, FULL, 6}, {4, STATE, 7}, {2, FULL, 8},  {1, NONE, STEPS}};
     char one[8192], moved[8192];
     snprintf(one, sizeof one, "%s", in_scratch("one"));
     snprintf(moved, sizeof moved, "%s", in_scratch("moved"));
@@ -222,17 +222,17 @@ static void test_any_number_reads(void **state) {
         remove_all(r.run);
         assert_ok(weft_make_folder(NULL, r.run));
         r.writes = true;
-        r.shard = writers % 2 ? WEFT_SHARD_GRADIENTS : WEFT_SHARD_OPTIMIZER;
+        r.shard = (weft_shard)(1 + writers % 3);
         run_on(writers, state_rank, &r);
         r.writes = false;
         for (int readers = 1; readers <= RANKS_MOST; readers++)
-            for (int shard = 0; shard <= (int)WEFT_SHARD_GRADIENTS; shard++) {
+            for (int shard = 0; shard <= (int)WEFT_SHARD_PARAMETERS; shard++) {
                 r.shard = (weft_shard)shard;
                 run_on(readers, state_rank, &r);
             }
     }
     r.more = 1; /* another network */
-    for (int shard = 0; shard <= (int)WEFT_SHARD_GRADIENTS; shard++) {
+    for (int shard = 0; shard <= (int)WEFT_SHARD_PARAMETERS; shard++) {
         r.shard = (weft_shard)shard;
         run_on(3, state_rank, &r);
     }

@@ -13,12 +13,14 @@ typedef struct model {
     int rows; /* samples of a batch */
 } model;
 
-static model make_model(int threads, bool exact, int rows) {
+/* late: no rank ever has the whole model. */
+static model make_model(int threads, bool exact, int rows, bool late) {
     model m = {.rows = rows};
     int64_t sizes[LAYERS + 1];
     for (int i = 0; i <= LAYERS; i++) sizes[i] = WIDTH;
     EXPECT(weft_open(&(weft_open_options){.device = "cpu", .threads = threads, .seed = 5}, &m.ctx) ==
            WEFT_OK);
+    m.ctx->late_values = late;
     m.net = weft_nn_mlp(m.ctx, sizes, LAYERS + 1, NULL);
     m.opt = weft_sgd(m.net, &(weft_sgd_options){.lr = 0.5, .clip = 1e-3, .exact_sum = exact});
     return m;
@@ -68,7 +70,7 @@ typedef struct measured {
 static void share_steps(weft_process_group *g, void *user) {
     measured *to = user;
     const int rank = weft_process_group_rank(g);
-    model m = make_model(to->threads, to->exact, to->rows);
+    model m = make_model(to->threads, to->exact, to->rows, to->shard == WEFT_SHARD_PARAMETERS);
     EXPECT(weft_optimizer_join(m.opt, g) == WEFT_OK);
     EXPECT(weft__optimizer_exchanges(m.opt));
     EXPECT(weft_optimizer_shard(m.opt, to->shard) == WEFT_OK);
@@ -90,7 +92,7 @@ static void share_steps(weft_process_group *g, void *user) {
 
 /* Steps of one process with so many batches. */
 static uint64_t steps_alone(measured *to, int batches) {
-    model m = make_model(1, true, to->rows);
+    model m = make_model(1, true, to->rows, false);
     double from = 0;
     for (int i = 0; i <= STEPS; i++) {
         for (int k = 0; k < batches; k++) EXPECT(make_step(&m, k, k, batches) == WEFT_OK);
@@ -155,13 +157,15 @@ static void test_divided(void **state) {
             for (int i = 0; i < ranks; i++) assert_true(m.weights[i] == alone);
             bytes[shard] = m.bytes;
         }
-        const size_t saved = bytes[WEFT_SHARD_OPTIMIZER] - bytes[WEFT_SHARD_GRADIENTS];
-        print_message("%d ranks, %d batches of each: %.1f MB at the peak, %.1f with divided gradients\n",
+        const size_t all = gradients, left = all * (size_t)(ranks - 1) / (size_t)ranks;
+        print_message("%d ranks, %d batches of each: %.1f MB at the peak, %.1f with divided gradients, %.1f with "
+                      "divided parameters\n",
                       ranks, m.of, 1e-6 * (double)bytes[WEFT_SHARD_OPTIMIZER],
-                      1e-6 * (double)bytes[WEFT_SHARD_GRADIENTS]);
-        print_message("        %.1f with divided parameters\n", 1e-6 * (double)bytes[WEFT_SHARD_PARAMETERS]);
-        /* all but the own part and two pieces of 1/12 each */
-        assert_true(saved > gradients * (size_t)(ranks - 1) / (size_t)ranks - gradients / 5);
+                      1e-6 * (double)bytes[WEFT_SHARD_GRADIENTS],
+                      1e-6 * (double)bytes[WEFT_SHARD_PARAMETERS]);
+        /* all but the own part and two pieces of 1/12 each; the biases are a small piece that stays */
+        assert_true(bytes[WEFT_SHARD_OPTIMIZER] - bytes[WEFT_SHARD_GRADIENTS] > left - all / 5);
+        assert_true(bytes[WEFT_SHARD_GRADIENTS] - bytes[WEFT_SHARD_PARAMETERS] > left - all / 4);
     }
 }
 
@@ -170,29 +174,96 @@ static void test_divided(void **state) {
 static void miss_a_step(weft_process_group *g, void *user) {
     const int rank = weft_process_group_rank(g);
     const weft_shard *shard = user;
-    model m = make_model(1, true, ROWS);
+    model m = make_model(1, true, ROWS, false);
     EXPECT(weft_optimizer_join(m.opt, g) == WEFT_OK);
     EXPECT(weft_optimizer_shard(m.opt, *shard) == WEFT_OK);
     EXPECT(make_step(&m, rank, 0, 1) == WEFT_OK);
+    const uint64_t before = hash_weights(&m); /* all ranks read them */
     if (rank == 1) {
         weft_close(m.ctx);
         return;
     }
-    const uint64_t before = hash_weights(&m);
     EXPECT(make_step(&m, rank, 0, 1) == WEFT_ERR_TIMEOUT);
     EXPECT(strstr(weft_last_error(NULL), "step 2: waited 3 s for the gradients: no answer from rank 1"));
-    EXPECT(hash_weights(&m) == before);
+    if (*shard != WEFT_SHARD_PARAMETERS) EXPECT(hash_weights(&m) == before);
     EXPECT(make_step(&m, rank, 0, 1) == WEFT_ERR_TIMEOUT); /* the same again, at once */
     weft_close(m.ctx);
 }
 
 static void test_missing(void **state) {
-    weft_shard shards[] = {WEFT_SHARD_NONE, WEFT_SHARD_GRADIENTS};
+    weft_shard shards[] = {WEFT_SHARD_NONE, WEFT_SHARD_GRADIENTS, WEFT_SHARD_PARAMETERS};
     (void)state;
     for (size_t i = 0; i < COUNT(shards); i++) {
         network net = {0};
         run_ranks(&net, RANKS, 3, miss_a_step, &shards[i]); /* longer than the slowest step of a rank */
     }
+}
+
+/* ---- access to divided parameters ---- */
+
+/* The weights of a layer. */
+static weft_tensor *weights_of(const model *m, int layer) {
+    weft_parameter_info p;
+    for (size_t i = 0; weft_parameter_get(m->net, i, &p); i++)
+        if (weft_rank(p.tensor) == 2 && layer-- == 0) return p.tensor;
+    return NULL;
+}
+
+/* All ranks read and write parameters, by the host and by programs. What needs them whole is refused. */
+static void access_parts(weft_process_group *g, void *user) {
+    static _Thread_local float values[WIDTH * WIDTH], got[WIDTH * WIDTH];
+    model m = make_model(1, true, 4, false);
+    (void)user;
+    EXPECT(weft_optimizer_join(m.opt, g) == WEFT_OK);
+    weft_tensor *w = weights_of(&m, 0);
+    const size_t n = (size_t)weft_numel(w);
+    EXPECT(weft_read(w, values, sizeof values) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(m.opt, WEFT_SHARD_PARAMETERS) == WEFT_OK);
+    EXPECT(weft_read(w, got, sizeof got) == WEFT_OK && memcmp(got, values, sizeof got) == 0);
+    for (size_t i = 0; i < n; i++) values[i] = (float)i;
+    EXPECT(weft_write(w, values, sizeof values) == WEFT_OK);
+    EXPECT(weft_read(w, got, sizeof got) == WEFT_OK && memcmp(got, values, sizeof got) == 0);
+
+    weft_scope *scope = weft_scope_open(m.ctx);
+    weft_tensor *twice = weft_mul_scalar(w, 2), *same = weft_reshape(w, 1, (int64_t[]){(int64_t)n});
+    EXPECT(weft_read(twice, got, sizeof got) == WEFT_OK && got[5] == 10.0F && got[n - 1] == 2 * values[n - 1]);
+    EXPECT(weft_read(same, got, sizeof got) == WEFT_OK && memcmp(got, values, sizeof got) == 0);
+    EXPECT(weft_assign(&w, &twice, 1) == WEFT_ERR_STATE);
+    EXPECT(strstr(weft_last_error(m.ctx), "are divided among processes"));
+    weft_tensor *all = weft_neg(m.opt->blocks[0].values);
+    EXPECT(weft_eval(&all, 1) == WEFT_ERR_STATE && strstr(weft_last_error(m.ctx), "cannot be read as a whole"));
+    weft_scope_close(scope);
+
+    weft_optimizer *other = weft_sgd(m.net, &(weft_sgd_options){.lr = 0.5});
+    EXPECT(weft_optimizer_status(other) == WEFT_ERR_STATE);
+    weft_optimizer_free(other);
+    weft_optimizer_free(m.opt);
+    EXPECT(weft_read(w, got, sizeof got) == WEFT_ERR_STATE);
+    EXPECT(strstr(weft_last_error(NULL), "by an optimizer that was freed"));
+    weft_close(m.ctx);
+}
+
+/* Ranks whose programs gather other pieces learn it, instead of waiting for each other. */
+static void differ(weft_process_group *g, void *user) {
+    static _Thread_local float got[WIDTH * WIDTH];
+    const int rank = weft_process_group_rank(g);
+    model m = make_model(1, true, 4, false);
+    (void)user;
+    EXPECT(weft_optimizer_join(m.opt, g) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(m.opt, WEFT_SHARD_PARAMETERS) == WEFT_OK);
+    weft_scope *scope = weft_scope_open(m.ctx);
+    weft_tensor *twice = weft_mul_scalar(weights_of(&m, rank ? 0 : LAYERS - 1), 2);
+    EXPECT(weft_read(twice, got, sizeof got) == WEFT_ERR_STATE);
+    EXPECT(strstr(weft_last_error(NULL), "a program that exchanges other numbers than rank 0"));
+    weft_scope_close(scope);
+    weft_close(m.ctx);
+}
+
+static void test_access(void **state) {
+    (void)state;
+    network net = {0};
+    run_ranks(&net, 3, 60, access_parts, NULL);
+    run_ranks(&net, RANKS, 60, differ, NULL);
 }
 
 /* ---- batch norm over all processes ---- */
@@ -251,7 +322,7 @@ static void test_batch_norm(void **state) {
     static normed one, shared;
     (void)state;
     train_normed(NULL, &one, 0, SAMPLES, 1);
-    for (int shard = 0; shard <= (int)WEFT_SHARD_GRADIENTS; shard++) {
+    for (int shard = 0; shard <= (int)WEFT_SHARD_PARAMETERS; shard++) {
         network net = {0};
         shared = (normed){.shard = (weft_shard)shard};
         run_ranks(&net, RANKS, 60, train_part, &shared);
@@ -264,6 +335,6 @@ static void test_batch_norm(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_overlap), cmocka_unit_test(test_threads),
                                        cmocka_unit_test(test_missing), cmocka_unit_test(test_batch_norm),
-                                       cmocka_unit_test(test_divided)};
+                                       cmocka_unit_test(test_divided), cmocka_unit_test(test_access)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -387,6 +387,7 @@ static void refuse_gradients(weft_process_group *g, void *user) {
     EXPECT(weft_optimizer_join(opt, g) == WEFT_OK);
     EXPECT(weft_optimizer_shard(opt, WEFT_SHARD_GRADIENTS) == WEFT_ERR_UNSUPPORTED);
     EXPECT(strstr(weft_last_error(slow), "'interp' exchanges gradients only after the backward pass"));
+    EXPECT(weft_optimizer_shard(opt, WEFT_SHARD_PARAMETERS) == WEFT_ERR_UNSUPPORTED);
     EXPECT(weft_optimizer_shard(opt, WEFT_SHARD_OPTIMIZER) == WEFT_OK);
     weft_close(slow);
 }
@@ -438,7 +439,7 @@ static void test_shards(void **state) {
     shard_late(NULL, &whole);
     assert_true(whole.count[0] > 0);
     for (int size = 2; size <= RANKS_MOST; size *= 2)
-        for (int shard = 0; shard <= (int)WEFT_SHARD_GRADIENTS; shard++)
+        for (int shard = 0; shard <= (int)WEFT_SHARD_PARAMETERS; shard++)
             if (shard != WEFT_SHARD_NONE) check_shard(size, (weft_shard)shard, &one, &whole);
     run_threads(2, 0, refuse_shard, NULL);
     run_threads(2, 0, refuse_gradients, NULL);

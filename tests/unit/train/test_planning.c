@@ -113,7 +113,7 @@ static void test_processes(void **state) {
         assert_int_equal(weft__config_set(&config, values[i]), WEFT_OK);
     assert_int_equal(weft__config_resolve(&config), WEFT_OK);
     assert_int_equal(weft__planning_data(&config, &data), WEFT_OK);
-    for (int shard = WEFT_SHARD_NONE; shard <= WEFT_SHARD_GRADIENTS; shard++) {
+    for (int shard = WEFT_SHARD_NONE; shard <= WEFT_SHARD_PARAMETERS; shard++) {
         config.train_shard = shard;
         assert_int_equal(weft__planning_step(&config, &data, "cpu", &p), WEFT_OK);
         assert_true(p.parameters > INT32_MAX && p.parts == 1);
@@ -121,6 +121,10 @@ static void test_processes(void **state) {
         const uint64_t wanted = shard == WEFT_SHARD_NONE ? 8 * n : 2 * n;
         assert_in_range(states, wanted, wanted + (1 << 20));
         assert_in_range(p.memory.exchange, 15 << 20, 16 << 20);
+        /* the weights, and what is gathered of them: the table of tokens is larger than all else */
+        const uint64_t weights = p.memory.kinds[WEFT_MEMORY_PARAMETERS];
+        const uint64_t kept = shard == WEFT_SHARD_PARAMETERS ? n : 4 * n;
+        assert_in_range(weights, kept, kept + (1 << 20));
     }
     weft__dataset_free(NULL, &data);
     weft__config_free(&config);
