@@ -62,8 +62,8 @@ typedef struct weft_entry {
     void *user;
     const weft_entry_part *part; /* the entry, of rank 1, is a part of an array, for
                                   * weft_checkpoint_write_group; NULL: it is a whole array */
-    bool together;                /* several processes have its elements, and `read` must be called in all of
-                                   * them */
+    bool together;               /* several processes have its elements, and `read` must be called in all of
+                                  * them */
 } weft_entry;
 
 /* An array in an open file. Pointers are valid until the file is closed. */

@@ -48,8 +48,8 @@ struct weft_exchanger {
     /* Prepares for programs with up to `count` exchanges. */
     weft_status (*reserve)(weft_exchanger *x, int count);
     /* Starts to add up `out` over all processes, and returns. If `what` has a part, adds up `in` and writes
-     * the own part of the sum to `out`. If it gathers, copies `in` of all processes to `out`. The memory must not be touched before `wait` has returned. Exchanges
-     * run in the order of their numbers. */
+     * the own part of the sum to `out`. If it gathers, copies `in` of all processes to `out`. The memory must
+     * not be touched before `wait` has returned. Exchanges run in the order of their numbers. */
     void (*start)(weft_exchanger *x, const weft_heavy_exchange *what, const void *in, void *out);
     /* Waits for the end of the exchange. False: it failed. Call it once for each start. */
     bool (*wait)(weft_exchanger *x, int number);

@@ -56,10 +56,11 @@ static weft_status storage_fill(weft_context *ctx, const weft_storage *storage, 
 /* Fails if processes have divided the storage: no process has it whole. */
 static weft_status refuse_divided(weft_context *ctx, const weft_storage *storage) {
     if (!storage->divided) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_STATE,
-                      "the parameters are divided among processes (WEFT_SHARD_PARAMETERS), and none of them "
-                      "has them whole: read them with weft_read in all processes, and change them by steps or "
-                      "weft_write");
+    return weft__fail(
+        ctx, WEFT_ERR_STATE,
+        "the parameters are divided among processes (WEFT_SHARD_PARAMETERS), and none of them "
+        "has them whole: read them with weft_read in all processes, and change them by steps or "
+        "weft_write");
 }
 
 weft_status weft__storage_reserve(weft_context *ctx, weft_storage *storage) {
@@ -303,8 +304,8 @@ static weft_status block_fill(weft_context *ctx, weft_tensor *const *variables, 
     bool zeros = true;
     for (size_t i = 0; i < count; i++) WEFT_TRY(refuse_divided(ctx, variables[i]->storage));
     for (size_t i = 0; i < count; i++)
-        zeros &= !variables[i]->storage->buffer && !variables[i]->storage->fill &&
-                 !variables[i]->storage->n_late;
+        zeros &=
+            !variables[i]->storage->buffer && !variables[i]->storage->fill && !variables[i]->storage->n_late;
     if (zeros || block_late(ctx, variables, count, offsets, block)) return WEFT_OK;
     WEFT_TRY(weft__storage_place(ctx, block));
     char *host = ctx->hooks.buffer_host(block->buffer);

@@ -70,8 +70,8 @@ weft_tensor *weft__variable_filled(weft_context *ctx, const char *name, weft_dty
                                    void (*fill)(weft_context *ctx, const void *with, void *values),
                                    const void *with, size_t with_bytes);
 
-/* Writes the late values within bytes first..first + bytes of a block to memory of the host that holds zeros. A
- * variable must not cross the ends of the range. */
+/* Writes the late values within bytes first..first + bytes of a block to memory of the host that holds zeros.
+ * A variable must not cross the ends of the range. */
 void weft__late_values(weft_context *ctx, const weft_storage *block, size_t first, size_t bytes, char *to);
 
 /* Moves variables of one dtype into one block and returns the block, a one-dimensional variable called

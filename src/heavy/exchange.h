@@ -14,13 +14,13 @@ enum { WEFT_EXCHANGE_INPUT, WEFT_EXCHANGE_OUT, WEFT_EXCHANGE_OPERANDS };
  * from i * part on. If the exchange gathers, out has n elements of each process, in the order of the
  * ranks. */
 typedef struct weft_heavy_exchange {
-    uint8_t dtype;     /* f32 or f64; of a gather: any */
+    uint8_t dtype; /* f32 or f64; of a gather: any */
     bool gather;
     bool exact;        /* adds in a binary tree over the processes */
     bool in_place;     /* input and out are one buffer */
     int number, count; /* its place among the exchanges of its program, which run in this order; the plan sets
                         * both */
-    uint64_t order; /* hash of all exchanges of the program; 0: none of them gathers. The plan sets it */
+    uint64_t order;    /* hash of all exchanges of the program; 0: none of them gathers. The plan sets it */
     int64_t n;
     int64_t part; /* elements of a process; 0: each has all */
 } weft_heavy_exchange;

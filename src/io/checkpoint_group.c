@@ -100,13 +100,13 @@ typedef struct announced {
     uint64_t number;
 } announced;
 
-static weft_status tell(const writing *w, uint64_t number) {
+static weft_status announce(const writing *w, uint64_t number) {
     return weft_process_group_broadcast(w->group, &number, sizeof number, 0);
 }
 
 static weft_status read_announced(void *user, size_t offset, void *out, size_t bytes) {
     const announced *a = user;
-    if (offset == 0) WEFT_TRY(tell(a->w, a->number));
+    if (offset == 0) WEFT_TRY(announce(a->w, a->number));
     return a->entry->read(a->entry->user, offset, out, bytes);
 }
 
@@ -118,9 +118,8 @@ static weft_status read_along(const writing *w, const weft_entry *model, size_t 
         WEFT_TRY(weft_process_group_broadcast(w->group, &number, sizeof number, 0));
         if (number >= count) return WEFT_OK;
         const weft_entry *e = &model[number];
-        const size_t size = weft__numel(e->rank, e->shape, &elements)
-                                ? (size_t)elements * weft_dtype_size(e->dtype)
-                                : 0;
+        const size_t size =
+            weft__numel(e->rank, e->shape, &elements) ? (size_t)elements * weft_dtype_size(e->dtype) : 0;
         WEFT_TRY(e->read(e->user, 0, &none, 0));
         WEFT_TRY(e->read(e->user, size, &none, 0)); /* the end: its memory is free again */
     }
@@ -147,7 +146,7 @@ static weft_status write_together(writing *w, weft_status status, const weft_ent
         entries[i].user = &all[i];
     }
     if (status == WEFT_OK) status = write_own_model(w, entries, count);
-    const weft_status told = status == WEFT_ERR_TIMEOUT ? WEFT_OK : tell(w, UINT64_MAX);
+    const weft_status told = status == WEFT_ERR_TIMEOUT ? WEFT_OK : announce(w, UINT64_MAX);
     return status == WEFT_OK ? told : status;
 }
 

@@ -1,12 +1,12 @@
-/* Parameters that processes divide among them: ZeRO stage 3 (Rajbhandari et al. 2020, section 5.3), also known
- * as FSDP. Each process keeps only the part of each piece that it updates. The parts of a block lie one after
- * the other, and all processes have as many elements of a piece, so that a program can gather it:
+/* Parameters that processes divide among them: ZeRO stage 3 (Rajbhandari et al. 2020, section 5.3), also
+ * known as FSDP. Each process keeps only the part of each piece that it updates. The parts of a block lie one
+ * after the other, and all processes have as many elements of a piece, so that a program can gather it:
  *
  *     piece                        |  part 0  |  part 1  |  part 2  |     in a program, while it is needed
  *     values, in rank 1                       |  part 1  |                always
  *
- * A process alone cannot read a parameter. weft_read and weft_write are calls of all processes. Must not know:
- * formulas, files. Read next: shard.c, compiler/passes/divided.c. */
+ * A process alone cannot read a parameter. weft_read and weft_write are calls of all processes. Must not
+ * know: formulas, files. Read next: shard.c, compiler/passes/divided.c. */
 #include <string.h>
 
 #include "optim/optimizer.h"

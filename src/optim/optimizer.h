@@ -95,8 +95,9 @@ typedef struct weft__block {
     weft_tensor **parameters; /* [count], in the order of their offsets */
     int64_t *offsets;
     weft_tensor *values; /* the block's values, a vector; without memory if they are divided */
-    weft__division *divided, *divided_rounded; /* of the values, and of their rounded copy; NULL: not divided */
-    weft__slice *slices; /* sharded: what this process has of the block; else NULL */
+    weft__division *divided,
+        *divided_rounded; /* of the values, and of their rounded copy; NULL: not divided */
+    weft__slice *slices;  /* sharded: what this process has of the block; else NULL */
     size_t n_slices;
     int64_t n_own;        /* elements of this process's gradients, with gaps; 0: gradients are not divided */
     weft_tensor *rounded; /* values in the dtype of computation, written with them; or NULL */

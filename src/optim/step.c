@@ -312,8 +312,7 @@ static int sums_of(const weft_optimizer *opt, int of) {
 /* Counts the values of a block as parameters. */
 static void plan_values(const weft_optimizer *opt, const weft__block *block, weft_memory_plan *plan) {
     const weft_tensor *values = block->divided ? weft__division_own(block->divided) : block->values,
-                      *rounded =
-                          block->divided ? weft__division_own(block->divided_rounded) : block->rounded;
+                      *rounded = block->divided ? weft__division_own(block->divided_rounded) : block->rounded;
     plan->parameters += step_bytes_of(values) + step_bytes_of(rounded);
     leave_out(opt, values, plan);
     leave_out(opt, rounded, plan);
@@ -401,9 +400,8 @@ static uint64_t exchange_bytes(const weft_optimizer *opt) {
         most = larger(most, gradient_exchange_bytes(opt, block));
         most = larger(most, weft__norm_exchange_bytes(opt, block));
         for (size_t i = 0; i < block->n_slices; i++)
-            most = larger(most, (weft__optimizer_divides_parameters(opt)
-                                     ? weft__process_group_gather_bytes
-                                     : weft__process_group_collect_bytes)(
+            most = larger(most, (weft__optimizer_divides_parameters(opt) ? weft__process_group_gather_bytes
+                                                                         : weft__process_group_collect_bytes)(
                                     opt->group, (size_t)block->slices[i].each * size));
     }
     return most;

@@ -24,8 +24,8 @@ struct weft_process_group {
     const char *purpose;             /* for messages: what is exchanged */
     double waited;                   /* seconds in which this process has waited for transfers */
     double hidden;                   /* seconds of transfers during which it computed */
-    bool planned;                    /* the other processes do not exist, and values do not count (planned.c) */
-    bool beside;                     /* transfers go on beside a program, which needs the processors */
+    bool planned; /* the other processes do not exist, and values do not count (planned.c) */
+    bool beside;  /* transfers go on beside a program, which needs the processors */
     struct weft__exchange *exchange; /* exchange.c; NULL until needed */
     char *staging;                   /* memory for transfers */
     size_t staging_bytes;

@@ -9,13 +9,13 @@ bool weft__ir_divided(const ir_node *node) {
 }
 
 /* The number of a leaf's elements. Complex ones count as two floats. */
-static int64_t count_of(const weft_tensor *t) {
+static int64_t divided_count(const weft_tensor *t) {
     return weft_dtype_is_complex((weft_dtype)t->dtype) ? 2 * t->numel : t->numel;
 }
 
 const weft_divided_piece *weft__ir_piece(const weft_tensor *t) {
     const weft_divided *divided = t->storage->divided;
-    const int64_t first = weft__variable_offset(t), end = first + count_of(t);
+    const int64_t first = weft__variable_offset(t), end = first + divided_count(t);
     for (size_t i = 0; i < divided->count; i++) {
         const weft_divided_piece *piece = &divided->pieces[i];
         if (first >= piece->from && end <= piece->from + piece->n) return piece;
@@ -25,10 +25,11 @@ const weft_divided_piece *weft__ir_piece(const weft_tensor *t) {
 
 weft_status weft__ir_check_divided(weft_ir *ir, const weft_tensor *t) {
     if (weft__ir_piece(t)) return WEFT_OK;
-    return weft__fail(ir->ctx, WEFT_ERR_STATE,
-                      "'%s' is divided among processes (WEFT_SHARD_PARAMETERS) and cannot be read as a whole: "
-                      "read its parameters one by one",
-                      t->name ? t->name : "data");
+    return weft__fail(
+        ir->ctx, WEFT_ERR_STATE,
+        "'%s' is divided among processes (WEFT_SHARD_PARAMETERS) and cannot be read as a whole: "
+        "read its parameters one by one",
+        t->name ? t->name : "data");
 }
 
 weft_status weft__ir_note_reads(weft_ir *ir, uint64_t serial, const ir_edge *in, int n_in) {

@@ -22,8 +22,8 @@
 typedef struct gathering {
     int piece;            /* index in the list of pieces */
     uint64_t first, last; /* serial numbers of the ops that read it */
-    uint64_t from, to;    /* times at which heavy operations read it, or those that follow from its neighbours */
-    int unit, out;        /* the unit that starts it, and the node of its result */
+    uint64_t from, to; /* times at which heavy operations read it, or those that follow from its neighbours */
+    int unit, out;     /* the unit that starts it, and the node of its result */
 } gathering;
 
 /* An exchange in the order of all. */
@@ -124,8 +124,9 @@ static weft_status divide_reads(exchange_plan *x) {
     return WEFT_OK;
 }
 
-/* Replaces the key of each unit by the time at which it would run without exchanges. Serial numbers of kernels
- * do not tell it, since a kernel of the forward pass may also compute values for the backward pass. */
+/* Replaces the key of each unit by the time at which it would run without exchanges. Serial numbers of
+ * kernels do not tell it, since a kernel of the forward pass may also compute values for the backward pass.
+ */
 static weft_status time_units(const exchange_plan *x) {
     plan *p = x->p;
     WEFT_TRY(weft__plan_order(p));
@@ -203,9 +204,8 @@ static int place_within(const exchange_plan *x, int leaf, const gathering *g, in
     weft_ir *ir = x->p->ir;
     for (int n = first_new; n < (int)ir->n_nodes; n++)
         if (ir->nodes[n].within == g->out && ir->nodes[n].tensor == ir->nodes[leaf].tensor) return n;
-    const int n =
-        weft__ir_node(ir, IR_LEAF, (weft_dtype)ir->nodes[leaf].dtype, ir->nodes[leaf].rank,
-                      ir->nodes[leaf].shape, 0, NULL);
+    const int n = weft__ir_node(ir, IR_LEAF, (weft_dtype)ir->nodes[leaf].dtype, ir->nodes[leaf].rank,
+                                ir->nodes[leaf].shape, 0, NULL);
     if (n < 0) return n;
     ir_node *node = &ir->nodes[n];
     *node = ir->nodes[leaf];

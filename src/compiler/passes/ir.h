@@ -93,11 +93,11 @@ typedef struct ir_node {
     int64_t numel;
     ir_edge *in;
     double imm_f;
-    int64_t imm_i;    /* CONST: value; LEAF that lies within a node: its first element there; HEAVY_OUT: index of the result; GATHER: axis; PACK: IR_PACK_...;
-                       * REDUCE: the number of rows if the last block in shape_in is shorter than the others,
-                       * else 0 */
-    int64_t *offsets; /* of the parts of a PACK, or of the results in one HEAVY_OUT; in elements */
-    int n_results;    /* HEAVY_OUT: it holds the results imm_i, imm_i + 1, ...; 0 counts as one */
+    int64_t imm_i; /* CONST: value; LEAF that lies within a node: its first element there; HEAVY_OUT: index of
+                    * the result; GATHER: axis; PACK: IR_PACK_...; REDUCE: the number of rows if the last
+                    * block in shape_in is shorter than the others, else 0 */
+    int64_t *offsets;          /* of the parts of a PACK, or of the results in one HEAVY_OUT; in elements */
+    int n_results;             /* HEAVY_OUT: it holds the results imm_i, imm_i + 1, ...; 0 counts as one */
     const weft_tensor *tensor; /* LEAF: the tensor that is bound to it; else the tensor that it computes */
     const char *path;
     uint64_t serial; /* serial number of the tensor; units run in the order of these numbers */

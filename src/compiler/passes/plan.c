@@ -330,12 +330,12 @@ static weft_status place_sinks(plan *p) {
     for (size_t s = 0; s < ir->n_sinks; s++) { /* the others are copied after everything else */
         if (ir->sinks[s].in_place) continue;
         WEFT_TRY(weft__plan_add_unit(p, (plan_unit){.heavy = -1,
-                                         .waits_for = -1,
-                                         .from = ir->sinks[s].node,
-                                         .to_sink = (int)s,
-                                         .key = UINT64_MAX,
-                                         .sink = true,
-                                         .stage = ir->sinks[s].value->stage}));
+                                                    .waits_for = -1,
+                                                    .from = ir->sinks[s].node,
+                                                    .to_sink = (int)s,
+                                                    .key = UINT64_MAX,
+                                                    .sink = true,
+                                                    .stage = ir->sinks[s].value->stage}));
         for (int i = 0; i < values; i++) WEFT_TRY(weft__plan_after(p, p->n_units - 1, i));
     }
     return WEFT_OK;

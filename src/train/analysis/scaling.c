@@ -7,9 +7,8 @@
  * In a transfer a process sends a message to each other process, (n - 1) / n of the piece in all. Parameters
  * of a divided state follow the update, so nothing hides their exchange. An exchange of gradients during the
  * backward pass is hidden by it, except for the last piece, which begins when the pass has ended.
- * If parameters are divided, the whole step hides the exchange, except for the first gather and the last piece
- * of gradients.
- * Must not know: devices, terminals. Read next: process/sum.c. */
+ * If parameters are divided, the whole step hides the exchange, except for the first gather and the last
+ * piece of gradients. Must not know: devices, terminals. Read next: process/sum.c. */
 #include <math.h>
 
 #include "process/group.h"
@@ -20,9 +19,10 @@
 /* Transfers of a piece of the gradients, and of a piece of the updated parameters. */
 static const struct {
     int gradients, parameters;
-} transfers[] = {
-    [WEFT_SHARD_NONE] = {2, 0}, [WEFT_SHARD_OPTIMIZER] = {2, 1}, [WEFT_SHARD_GRADIENTS] = {1, 1},
-    [WEFT_SHARD_PARAMETERS] = {1, 2}};
+} transfers[] = {[WEFT_SHARD_NONE] = {2, 0},
+                 [WEFT_SHARD_OPTIMIZER] = {2, 1},
+                 [WEFT_SHARD_GRADIENTS] = {1, 1},
+                 [WEFT_SHARD_PARAMETERS] = {1, 2}};
 
 /* Seconds of `count` transfers of so many bytes. */
 static double transfers_time(const weft__network *network, int ranks, int count, double bytes) {

@@ -106,10 +106,10 @@ weft_status weft__config_check_devices(const weft__config *config) {
             "processes that divide the state have one device each: leave out devices, and start "
             "more processes");
     if (config->train_shard >= WEFT_SHARD_GRADIENTS && strncmp(config->device, "cpu", 3) != 0)
-        return weft__config_blame(
-            config, WEFT__KEY_train_shard,
-            "only processes on cpu can exchange gradients during the backward pass: give device: cpu, or "
-            "train.shard: optimizer");
+        return weft__config_blame(config, WEFT__KEY_train_shard,
+                                  "only processes on cpu can exchange gradients and parameters while they "
+                                  "compute: give device: cpu, "
+                                  "or train.shard: optimizer");
     if (config->model_sync_batchnorm && (config->devices.count || strncmp(config->device, "cpu", 3) != 0))
         return weft__config_blame(
             config, WEFT__KEY_model_sync_batchnorm,

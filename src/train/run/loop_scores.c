@@ -189,8 +189,8 @@ static weft_status write_pictures(weft__loop *loop, weft__split split, const wef
     return weft__pictures_write(loop->run.dir, &loop->dataset, split, scores);
 }
 
-/* Takes final scores. Unless parameters are divided, only the leader has the weights of an earlier checkpoint,
- * so it is alone with them. */
+/* Takes final scores. Unless parameters are divided, only the leader has the weights of an earlier
+ * checkpoint, so it is alone with them. */
 static weft_status measure(weft__loop *loop, weft__loaders which, bool alone, weft__scores *scores) {
     return alone ? weft__scores_take(&loop->model, &loop->dataset, loader_of(loop, which), true, scores)
                  : weft__loop_take(loop, which, true, scores);
@@ -207,8 +207,8 @@ weft_status weft__loop_score(weft__loop *loop) {
     if (earlier) WEFT_TRY(use_best(loop, &step));
     if (loop->validation && (earlier || loop->whole || loop->scores.samples == 0)) {
         weft__scores_free(&loop->scores);
-        WEFT_TRY(measure(loop, loop->whole ? WEFT__LOADER_WHOLE : WEFT__LOADER_VALIDATION, alone,
-                         &loop->scores));
+        WEFT_TRY(
+            measure(loop, loop->whole ? WEFT__LOADER_WHOLE : WEFT__LOADER_VALIDATION, alone, &loop->scores));
         s->val_loss = loop->scores.loss;
         s->val_accuracy = loop->scores.accuracy;
     }

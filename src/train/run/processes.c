@@ -84,7 +84,8 @@ static weft_status processes_join(weft__processes *p, const weft__config *config
                   "kinds of devices round differently: choose one with --device"));
     WEFT_TRY(weft_optimizer_join(model->optimizer, p->group));
     if (config->train_shard != WEFT_SHARD_PARAMETERS) WEFT_TRY(weft_optimizer_compare(model->optimizer));
-    return weft_optimizer_shard(model->optimizer, (weft_shard)config->train_shard); /* may compare them, too */
+    return weft_optimizer_shard(model->optimizer,
+                                (weft_shard)config->train_shard); /* may compare them, too */
 }
 
 /* Loads what the processes have divided from the checkpoint: each reads all, and keeps its part. */

@@ -124,11 +124,16 @@ static void assert_same_file(const char *one, const char *two, const char *name)
  * eight batches: they only read and write. */
 static void test_train_on(void **state) {
     (void)state;
-    enum { NONE = WEFT_SHARD_NONE, STATE = WEFT_SHARD_OPTIMIZER, ALL = WEFT_SHARD_GRADIENTS, FULL = WEFT_SHARD_PARAMETERS };
+    enum {
+        NONE = WEFT_SHARD_NONE,
+        STATE = WEFT_SHARD_OPTIMIZER,
+        ALL = WEFT_SHARD_GRADIENTS,
+        FULL = WEFT_SHARD_PARAMETERS
+    };
     static const struct {
         int size, shard;
         uint64_t to;
-    } stages[] = {{4, STATE, 2}, {2, ALL, 3}, {1, NONE, 3}, {4, FULL, 4},  {3, STATE, 4}, {8, ALL, 5},
+    } stages[] = {{4, STATE, 2}, {2, ALL, 3},  {1, NONE, 3}, {4, FULL, 4},  {3, STATE, 4}, {8, ALL, 5},
                   {8, FULL, 6},  {2, NONE, 6}, {3, FULL, 6}, {4, STATE, 7}, {2, FULL, 8},  {1, NONE, STEPS}};
     char one[8192], moved[8192];
     snprintf(one, sizeof one, "%s", in_scratch("one"));

@@ -158,11 +158,11 @@ static void test_divided(void **state) {
             bytes[shard] = m.bytes;
         }
         const size_t all = gradients, left = all * (size_t)(ranks - 1) / (size_t)ranks;
-        print_message("%d ranks, %d batches of each: %.1f MB at the peak, %.1f with divided gradients, %.1f with "
-                      "divided parameters\n",
-                      ranks, m.of, 1e-6 * (double)bytes[WEFT_SHARD_OPTIMIZER],
-                      1e-6 * (double)bytes[WEFT_SHARD_GRADIENTS],
-                      1e-6 * (double)bytes[WEFT_SHARD_PARAMETERS]);
+        print_message(
+            "%d ranks, %d batches of each: %.1f MB at the peak, %.1f with divided gradients, %.1f with "
+            "divided parameters\n",
+            ranks, m.of, 1e-6 * (double)bytes[WEFT_SHARD_OPTIMIZER],
+            1e-6 * (double)bytes[WEFT_SHARD_GRADIENTS], 1e-6 * (double)bytes[WEFT_SHARD_PARAMETERS]);
         /* all but the own part and two pieces of 1/12 each; the biases are a small piece that stays */
         assert_true(bytes[WEFT_SHARD_OPTIMIZER] - bytes[WEFT_SHARD_GRADIENTS] > left - all / 5);
         assert_true(bytes[WEFT_SHARD_GRADIENTS] - bytes[WEFT_SHARD_PARAMETERS] > left - all / 4);
@@ -226,12 +226,14 @@ static void access_parts(weft_process_group *g, void *user) {
 
     weft_scope *scope = weft_scope_open(m.ctx);
     weft_tensor *twice = weft_mul_scalar(w, 2), *same = weft_reshape(w, 1, (int64_t[]){(int64_t)n});
-    EXPECT(weft_read(twice, got, sizeof got) == WEFT_OK && got[5] == 10.0F && got[n - 1] == 2 * values[n - 1]);
+    EXPECT(weft_read(twice, got, sizeof got) == WEFT_OK && got[5] == 10.0F &&
+           got[n - 1] == 2 * values[n - 1]);
     EXPECT(weft_read(same, got, sizeof got) == WEFT_OK && memcmp(got, values, sizeof got) == 0);
     EXPECT(weft_assign(&w, &twice, 1) == WEFT_ERR_STATE);
     EXPECT(strstr(weft_last_error(m.ctx), "are divided among processes"));
     weft_tensor *all = weft_neg(m.opt->blocks[0].values);
-    EXPECT(weft_eval(&all, 1) == WEFT_ERR_STATE && strstr(weft_last_error(m.ctx), "cannot be read as a whole"));
+    EXPECT(weft_eval(&all, 1) == WEFT_ERR_STATE &&
+           strstr(weft_last_error(m.ctx), "cannot be read as a whole"));
     weft_scope_close(scope);
 
     weft_optimizer *other = weft_sgd(m.net, &(weft_sgd_options){.lr = 0.5});
