@@ -154,17 +154,17 @@ typedef enum weft_shard {
 } weft_shard;
 
 /* Divides the state. Each process then updates its part of the parameters, and gives it to the others. The
- * results have the same bits; from WEFT_SHARD_GRADIENTS on if sums are exact, the number of processes is a power
- * of two, and micro-batches have the numbers of weft_optimizer_batch_number. Call it after
+ * results have the same bits; from WEFT_SHARD_GRADIENTS on if sums are exact, the number of processes is a
+ * power of two, and micro-batches have the numbers of weft_optimizer_batch_number. Call it after
  * weft_optimizer_join. A weft_optimizer_load_from that follows reads only the part of this process, so no
  * process ever has the whole state. There is no way back: parameters cannot be frozen or thawed any more.
  * WEFT_ERR_STATE if the optimizer has not joined a group; WEFT_ERR_UNSUPPORTED if the device cannot exchange
  * gradients while it computes. All processes must call it.
  *
- * With WEFT_SHARD_PARAMETERS a process keeps only its part of the parameters. The function compares them first
- * (WEFT_ERR_STATE, as weft_optimizer_compare). From then on a program that reads parameters gathers them piece
- * by piece, so all processes must run the same steps, evaluations and other programs in the same order.
- * weft_read and weft_write of a parameter, and what calls them, such as weft_module_save and
+ * With WEFT_SHARD_PARAMETERS a process keeps only its part of the parameters. The function compares them
+ * first (WEFT_ERR_STATE, as weft_optimizer_compare). From then on a program that reads parameters gathers
+ * them piece by piece, so all processes must run the same steps, evaluations and other programs in the same
+ * order. weft_read and weft_write of a parameter, and what calls them, such as weft_module_save and
  * weft_module_load, must be called by all processes, too; each writes the same values. Only
  * weft_checkpoint_write_group writes the weights once. weft_assign to a parameter is WEFT_ERR_STATE. If the
  * optimizer is freed, its parameters are lost. */
