@@ -109,7 +109,9 @@ static bool exchange_wait(weft_exchanger *base, int number) {
     struct weft__exchange *x = (struct weft__exchange *)base;
     const double from = weft__process_group_now();
     pthread_mutex_lock(&x->lock);
+    atomic_store(&x->group->awaited, true);
     while (x->jobs[number].state != JOB_ENDED) pthread_cond_wait(&x->ended, &x->lock);
+    atomic_store(&x->group->awaited, false);
     x->jobs[number].state = JOB_NONE;
     x->group->waited += weft__process_group_now() - from;
     x->group->hidden -= weft__process_group_now() - from;

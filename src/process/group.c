@@ -65,7 +65,7 @@ static weft_status broken(const weft_process_group *g, const char *error) {
  * processors to others. */
 static void rest(const weft_process_group *g, double waited) {
     const struct timespec nap = {0, waited < SHORT_PAUSE ? 50000 : 1000000};
-    if (waited < BUSY_WAIT && !g->beside)
+    if (waited < BUSY_WAIT && (!g->beside || atomic_load(&g->awaited)))
         sched_yield();
     else
         nanosleep(&nap, NULL);

@@ -3,6 +3,7 @@
 #ifndef WEFT_PROCESS_GROUP_INSIDE_H
 #define WEFT_PROCESS_GROUP_INSIDE_H
 
+#include <stdatomic.h>
 #include <weft/process_group.h>
 
 #include "base/base.h"
@@ -26,6 +27,7 @@ struct weft_process_group {
     double hidden;                   /* seconds of transfers during which it computed */
     bool planned; /* the other processes do not exist, and values do not count (planned.c) */
     bool beside;  /* transfers go on beside a program, which needs the processors */
+    atomic_bool awaited;             /* the program waits for one of them */
     struct weft__exchange *exchange; /* exchange.c; NULL until needed */
     char *staging;                   /* memory for transfers */
     size_t staging_bytes;
