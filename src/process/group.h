@@ -25,9 +25,9 @@ struct weft_process_group {
     const char *purpose;             /* for messages: what is exchanged */
     double waited;                   /* seconds in which this process has waited for transfers */
     double hidden;                   /* seconds of transfers during which it computed */
-    bool planned; /* the other processes do not exist, and values do not count (planned.c) */
-    bool beside;  /* transfers go on beside a program, which needs the processors */
-    atomic_bool awaited;             /* the program waits for one of them */
+    bool planned;        /* the other processes do not exist, and values do not count (planned.c) */
+    bool beside;         /* transfers go on beside a program, which needs the processors */
+    atomic_bool awaited; /* the program waits for one of them */
     struct weft__exchange *exchange; /* exchange.c; NULL until needed */
     char *staging;                   /* memory for transfers */
     size_t staging_bytes;

@@ -60,7 +60,7 @@ static int find_piece(const exchange_plan *x, const weft_divided_piece *piece) {
     return i;
 }
 
-/* The piece that the unit reads as its k-th node; -1: none. */
+/* The piece in which a node lies; -1: the node is no divided parameter. */
 static int piece_read(const exchange_plan *x, int node) {
     const ir_node *leaf = &x->p->ir->nodes[node];
     return weft__ir_divided(leaf) ? find_piece(x, weft__ir_piece(leaf->tensor)) : -1;
