@@ -58,6 +58,7 @@ static void plan_scale(const weft__rank_question *q, const weft__config *config,
     const weft__scaled_rank rank = {.ranks = row->ranks,
                                     .shard = (weft_shard)config->train_shard,
                                     .parameters = row->planned.trained,
+                                    .batches = (int)row->planned.parts,
                                     .step = step,
                                     .backward = BACKWARD_SHARE * step / (double)row->planned.parts};
     const int64_t each = tokens ? weft__dataset_row_tokens(q->dataset, config) : 1;

@@ -7,8 +7,9 @@
  * In a transfer a process sends a message to each other process, (n - 1) / n of the piece in all. Parameters
  * of a divided state follow the update, so nothing hides their exchange. An exchange of gradients during the
  * backward pass is hidden by it, except for the last piece, which begins when the pass has ended.
- * If parameters are divided, the whole step hides the exchange, except for the first gather and the last
- * piece of gradients. Must not know: devices, terminals. Read next: process/sum.c. */
+ * If gradients are divided, each batch of a step has this exchange; otherwise only their sum has.
+ * If parameters are divided, a whole batch hides its exchange, except for the first gather and the last piece
+ * of gradients. Must not know: devices, terminals. Read next: process/sum.c. */
 #include <math.h>
 
 #include "process/group.h"
@@ -46,13 +47,16 @@ weft__scaled weft__scaling_predict(const weft__network *network, const weft__sca
                  last = piece_time(network, rank->ranks, transfers[rank->shard].gradients, piece),
                  shared = piece_time(network, rank->ranks, transfers[rank->shard].parameters, piece),
                  exposed = fmax(0, (pieces - 1) * last - rank->backward) + last;
-    const double all = pieces * (last + shared), ends = shared / 2 + last;
     if (rank->ranks < 2) return (weft__scaled){0, rank->step, rank->step};
-    if (rank->shard == WEFT_SHARD_PARAMETERS)
-        return (weft__scaled){.exchange = all,
-                              .after = rank->step + all,
-                              .during = rank->step + ends + fmax(0, all - ends - rank->step)};
-    return (weft__scaled){.exchange = pieces * (last + shared),
-                          .after = rank->step + pieces * (last + shared),
-                          .during = rank->step + exposed + pieces * shared};
+    if (rank->shard == WEFT_SHARD_PARAMETERS) {
+        const double all = pieces * (last + shared), ends = shared / 2 + last,
+                     batch = rank->step / rank->batches;
+        return (weft__scaled){.exchange = rank->batches * all,
+                              .after = rank->step + rank->batches * all,
+                              .during = rank->step + rank->batches * (ends + fmax(0, all - ends - batch))};
+    }
+    const int sums = rank->shard == WEFT_SHARD_GRADIENTS ? rank->batches : 1;
+    const double all = pieces * (sums * last + shared);
+    return (weft__scaled){
+        .exchange = all, .after = rank->step + all, .during = rank->step + sums * exposed + pieces * shared};
 }

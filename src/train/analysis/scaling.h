@@ -17,8 +17,9 @@ typedef struct weft__scaled_rank {
     int ranks;
     weft_shard shard;
     uint64_t parameters; /* that are trained; a gradient has 4 bytes, and so has a parameter */
+    int batches;         /* that the process has in a step */
     double step;         /* seconds of a step without an exchange */
-    double backward;     /* seconds of the last backward pass of a step, which can hide an exchange */
+    double backward;     /* seconds of the backward pass of a batch, which can hide an exchange */
 } weft__scaled_rank;
 
 /* Seconds. */

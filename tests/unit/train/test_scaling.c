@@ -18,7 +18,7 @@ static void near(double value, double wanted) {
 static void test_formula(void **state) {
     (void)state;
     const weft__network network = {.rate = 6e3 * MIB, .message = 1e-4};
-    weft__scaled_rank rank = {.ranks = 4, .parameters = 16 << 20, .step = 1, .backward = 5e-3};
+    weft__scaled_rank rank = {.ranks = 4, .parameters = 16 << 20, .batches = 2, .step = 1, .backward = 5e-3};
     const double piece = 2 * (1e-3 + 3e-4);
     weft__scaled s = weft__scaling_predict(&network, &rank);
     near(s.exchange, 8 * piece);
@@ -32,12 +32,35 @@ static void test_formula(void **state) {
     near(s.during, 1 + piece + 8 * 0.5 * piece);
 }
 
+/* Divided gradients are exchanged for each batch, in one transfer. Divided parameters are gathered twice for
+ * each batch. */
+static void test_batches(void **state) {
+    (void)state;
+    const weft__network network = {.rate = 6e3 * MIB, .message = 1e-4};
+    const double transfer = 1e-3 + 3e-4;
+    weft__scaled_rank rank = {.ranks = 4,
+                              .shard = WEFT_SHARD_GRADIENTS,
+                              .parameters = 16 << 20,
+                              .batches = 3,
+                              .step = 1,
+                              .backward = 5e-3};
+    weft__scaled s = weft__scaling_predict(&network, &rank);
+    near(s.exchange, 8 * (3 + 1) * transfer);
+    near(s.during, 1 + 3 * (7 * transfer - 5e-3 + transfer) + 8 * transfer);
+    rank.shard = WEFT_SHARD_PARAMETERS;
+    s = weft__scaling_predict(&network, &rank);
+    near(s.after, 1 + 3 * 8 * 3 * transfer);
+    near(s.during, 1 + 3 * 2 * transfer); /* a first gather and a last sum */
+    rank.step = 0.03;
+    near(weft__scaling_predict(&network, &rank).during, 0.03 + 3 * (8 * 3 * transfer - 0.01));
+}
+
 /* A piece also goes to the host and back. Gradients that fill no piece are one. One process has no exchange.
  */
 static void test_host(void **state) {
     (void)state;
     const weft__network network = {.rate = 1e9, .down = 4e6, .up = 2e6};
-    weft__scaled_rank rank = {.ranks = 2, .parameters = 1000, .step = 1, .backward = 0.5};
+    weft__scaled_rank rank = {.ranks = 2, .parameters = 1000, .batches = 1, .step = 1, .backward = 0.5};
     near(weft__scaling_predict(&network, &rank).exchange, 4e-6 + 1e-3 + 2e-3);
     near(weft__scaling_predict(&network, &rank).during, 1 + 4e-6 + 3e-3);
     rank.ranks = 1;
@@ -45,6 +68,7 @@ static void test_host(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_formula), cmocka_unit_test(test_host)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_formula), cmocka_unit_test(test_batches),
+                                       cmocka_unit_test(test_host)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
