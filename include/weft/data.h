@@ -196,7 +196,10 @@ typedef struct weft_table {
 /* Frees everything and makes the table empty. NULL is allowed. */
 WEFT_API void weft_table_free(weft_context *ctx, weft_table *table);
 
-/* Reads a csv file. Fields may be quoted, and "" is a quote inside a quoted field. Lines have at most 1
+/* Reads a csv file, or a Parquet file. DuckDB's library (libduckdb, opened at run time; WEFT_DUCKDB_LIB names
+ * it) writes a Parquet file as csv first; without it the error is WEFT_ERR_IO.
+ *
+ * Fields may be quoted, and "" is a quote inside a quoted field. Lines have at most 1
  * MiB. Only the end of the file may have a blank line. There are at most 65,536 different text labels.
  *
  * Numbers are decimal, without separators of thousands, and correctly rounded to f32. Errors are: a number

@@ -566,7 +566,9 @@ weft_status weft_read_csv(weft_context *ctx, const char *path, const weft_csv_op
     WEFT_NEED(ctx, out);
     *out = (weft_table){0};
     WEFT_NEED(ctx, path);
-    WEFT_TRY(weft__read_file(ctx, path, NULL, options != NULL ? options->max_bytes : 0, &bytes));
+    const size_t most = options != NULL ? options->max_bytes : 0;
+    WEFT_TRY(weft__is_parquet(path) ? weft__parquet_read(ctx, path, most, &bytes)
+                                    : weft__read_file(ctx, path, NULL, most, &bytes));
     weft_status status = weft__parse_csv(ctx, bytes.data, bytes.size, path, options, out);
     weft_bytes_free(ctx, &bytes);
     return status;

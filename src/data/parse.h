@@ -15,6 +15,11 @@ typedef weft_status (*weft__declared_fn)(weft_context *ctx, const uint8_t *head,
                                          const char *name, uint64_t *total);
 #define WEFT__HEAD_SIZE 10240 /* bytes given to a weft__declared_fn; fewer only if the file is shorter */
 
+/* Tells whether a file begins as Parquet files do. */
+bool weft__is_parquet(const char *path);
+/* Reads a Parquet file as csv text with a header. max_bytes: of the text; 0: no limit. */
+weft_status weft__parquet_read(weft_context *ctx, const char *path, size_t max_bytes, weft_bytes *csv);
+
 /* Reads a file and unpacks it if it is packed. `declared` may be NULL; it limits a packed file exactly.
  * `max_bytes` is the limit of weft_read_file. */
 weft_status weft__read_file(weft_context *ctx, const char *path, weft__declared_fn declared, size_t max_bytes,

@@ -30,6 +30,7 @@ const char *weft__config_source(weft__model_type model, const char *path) {
     size_t size = strlen(path);
     if (model == WEFT__MODEL_ENCODER) return source_rows[WEFT__SOURCE_TEXTS].word; /* csv files, too */
     if (!language && ends_with(path, size, ".gz")) size -= 3; /* token files are not packed */
+    if (!language && ends_with(path, size, ".parquet")) return source_rows[WEFT__SOURCE_CSV].word;
     for (size_t i = 0; i < sizeof source_rows / sizeof *source_rows; i++) {
         const weft__form form = source_rows[i].form;
         const char *suffix = source_rows[i].suffix;

@@ -29,7 +29,7 @@ static bool texts_ends(const char *path, const char *ending) {
 /* Whether a file has this form. The name of a copy of standard input does not tell: then the training file
  * does. */
 static bool has_form(const weft__texts_table *t, const char *ending) {
-    static const char *const known[] = {".csv", ".tsv", ".jsonl", ".json"};
+    static const char *const known[] = {".csv", ".tsv", ".jsonl", ".json", ".parquet"};
     const char *path = t->config->data_path ? t->config->data_path : t->path;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (texts_ends(t->path, known[i])) path = t->path;

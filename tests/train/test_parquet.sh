@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Parquet files: the same weights and predictions as from csv files, and files and libraries that are wrong. The library is
+# that of DuckDB's Python package, which needs the symbols of Python: `make duckdb` fetches it.
+# shellcheck source=tests/train/command.sh
+. "${WEFT_SOURCE_DIR:-.}/tests/train/command.sh"
+
+# ---- without the library ----
+printf 'PAR1 and so on' >bad.parquet
+expect 8 'bad.parquet: .*libduckdb.*cannot be opened: Weft reads Parquet by the library of DuckDB: install libduckdb' \
+    env WEFT_DUCKDB_LIB=/no/such/libduckdb.so "$weft" train logistic --data bad.parquet --quiet
+one_line
+expect 8 'libc.so.6 has no duckdb_open: it is not the library of DuckDB 1.0 or later' \
+    env WEFT_DUCKDB_LIB=libc.so.6 "$weft" train mlp --data bad.parquet --quiet
+one_line
+
+# ---- with it ----
+packages=${WEFT_BINARY_DIR:-$(dirname "$weft")}/duckdb
+duckdb=$(compgen -G "$packages/_duckdb*.so" | head -1)
+python=$(PYTHONPATH=$packages python3 -c 'import duckdb, sysconfig
+print(sysconfig.get_config_var("LIBDIR") + "/" + sysconfig.get_config_var("INSTSONAME"))' 2>/dev/null)
+if [ "$fail" = 0 ] && { [ -z "$duckdb" ] || [ ! -f "$python" ] || ldd "$weft" | grep -q 'lib[a-z]*san\.so'; }; then
+    echo "test_parquet: skipped, DuckDB or the shared library of Python is not there (make duckdb), or sanitizers watch"
+    exit 77
+fi
+export WEFT_DUCKDB_LIB=$duckdb
+
+last() { compgen -G "$1/checkpoints/step-*/model.safetensors" | sort -V | tail -1; }
+with_python() { LD_PRELOAD=$python "$@"; }
+PYTHONPATH=$packages python3 - <<'PYTHON'
+import random
+import duckdb
+random.seed(7)
+rows = []
+for i in range(300):
+    sex, kind = random.choice(("male", "female")), random.randrange(1, 4)
+    age = None if random.random() < 0.2 else random.randrange(1, 70) + 0.5
+    rows.append((random.random() < (0.8 if sex == "female" else 0.3), kind, sex, age, "1912-04-%02d" % (10 + i % 19), i % 3 == 0))
+with open("all.csv", "w") as file:
+    print("survived,class,sex,age,sailed,alone", file=file)
+    for survived, kind, sex, age, day, alone in rows:
+        print("yes" if survived else "no", kind, sex, "" if age is None else age, day, str(alone).lower(), sep=",", file=file)
+duckdb.sql("CREATE TABLE t AS SELECT * FROM read_csv('all.csv', all_varchar=true, nullstr='')")
+typed = """SELECT survived, CAST(class AS INT) AS class, sex, CAST(age AS DOUBLE) AS age, CAST(sailed AS DATE) AS sailed,
+                  CAST(alone AS BOOLEAN) AS alone FROM t"""
+duckdb.sql("COPY (%s) TO 'all.parquet' (FORMAT parquet)" % typed)
+duckdb.sql("COPY (%s) TO 'it''s [all]*.parquet' (FORMAT parquet)" % typed)
+duckdb.sql("COPY (%s LIMIT 20) TO 'some.parquet' (FORMAT parquet)" % typed)
+duckdb.sql("COPY (%s LIMIT 0) TO 'none.parquet' (FORMAT parquet)" % typed)
+PYTHON
+head -21 all.csv >some.csv
+head -c 900 all.parquet >cut.parquet
+
+for model in logistic mlp; do
+    set -- --set data.target=survived --set train.epochs=3 --quiet
+    expect 0 '' "$weft" train $model --data all.csv "$@" --run $model-csv
+    expect 0 '' with_python "$weft" train $model --data all.parquet "$@" --run $model-parquet
+    check "$model: the same weights" cmp "$(last $model-csv)" "$(last $model-parquet)"
+    expect 0 '' "$weft" predict $model-csv some.csv --out csv.tsv
+    expect 0 '' with_python "$weft" predict $model-parquet some.parquet --out parquet.tsv
+    check "$model: the same predictions" cmp csv.tsv parquet.tsv
+    check "$model: all predictions" test "$(wc -l <csv.tsv)" = 21
+done
+expect 0 '' with_python "$weft" init mlp --data all.parquet --out mlp.yaml
+check "init chooses tables" grep -q 'source: csv' mlp.yaml
+expect 0 '' with_python "$weft" train logistic --data "it's [all]*.parquet" "$@" --run named
+check "any name" cmp "$(last logistic-csv)" "$(last named)"
+for bad in bad cut; do
+    expect 3 "$bad.parquet: DuckDB cannot read it: " with_python "$weft" train logistic --data $bad.parquet "$@" --run $bad
+    one_line
+done
+expect 3 'none.parquet: .* without a row of data' with_python "$weft" train logistic --data none.parquet "$@" --run none
+check "no run of a bad file" test ! -e bad
+
+echo "$cells checks, $fail failures"
+exit $((fail > 0))
