@@ -163,7 +163,7 @@ typedef enum weft_shard {
  *
  * With WEFT_SHARD_PARAMETERS a process keeps only its part of the parameters. The function compares them
  * first (WEFT_ERR_STATE, as weft_optimizer_compare). From then on a program that reads parameters gathers
- * them piece by piece, so all processes must run the same steps, evaluations and other programs in the same
+ * them piece by piece. So all processes must run the same steps, evaluations and other programs in the same
  * order. weft_read and weft_write of a parameter, and what calls them, such as weft_module_save and
  * weft_module_load, must be called by all processes, too; each writes the same values. Only
  * weft_checkpoint_write_group writes the weights once. weft_assign to a parameter is WEFT_ERR_STATE. If the

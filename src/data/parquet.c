@@ -5,11 +5,9 @@
 #endif
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "data/parse.h"
@@ -79,8 +77,8 @@ bool weft__is_parquet(const char *path) {
     return is;
 }
 
-/* Writes the query. In SQL a quote in a string is doubled. DuckDB takes *, ? and [ in a name as a pattern, so
- * it gets the name of an open file. */
+/* Writes the query. DuckDB takes *, ? and [ in a name as a pattern, and a quote would end it, so it gets the
+ * names of open files. */
 static void write_query(int from, int to, char *query, size_t size) {
     snprintf(
         query, size,
@@ -112,27 +110,6 @@ static weft_status run(weft_context *ctx, const char *path, const char *query) {
     return status;
 }
 
-/* Reads what DuckDB wrote. */
-static weft_status parquet_text(weft_context *ctx, const char *path, int fd, size_t max_bytes,
-                                weft_bytes *out) {
-    struct stat st;
-    if (fstat(fd, &st) != 0) return weft__fail_io(ctx, "read the size of the text of", path, errno);
-    if (max_bytes && (size_t)st.st_size > max_bytes)
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %zu bytes as csv, expected at most %zu", path,
-                          (size_t)st.st_size, max_bytes);
-    WEFT_TRY(weft__bytes_new(ctx, (size_t)st.st_size, path, out));
-    for (size_t done = 0; done < out->size;) {
-        const ssize_t got = pread(fd, out->data + done, out->size - done, (off_t)done);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) {
-            weft_bytes_free(ctx, out);
-            return weft__fail_io(ctx, "read the text of", path, got < 0 ? errno : EIO);
-        }
-        done += (size_t)got;
-    }
-    return WEFT_OK;
-}
-
 weft_status weft__parquet_read(weft_context *ctx, const char *path, size_t max_bytes, weft_bytes *csv) {
     char query[200];
     *csv = (weft_bytes){0};
@@ -143,7 +120,7 @@ weft_status weft__parquet_read(weft_context *ctx, const char *path, size_t max_b
     weft_status status = text ? WEFT_OK : weft__fail_io(ctx, "open a temporary file for", path, errno);
     if (text) write_query(from, fileno(text), query, sizeof query);
     if (status == WEFT_OK) status = run(ctx, path, query);
-    if (status == WEFT_OK) status = parquet_text(ctx, path, fileno(text), max_bytes, csv);
+    if (status == WEFT_OK) status = weft__read_open_file(ctx, fileno(text), path, max_bytes, csv);
     if (text) fclose(text);
     close(from);
     return status;
