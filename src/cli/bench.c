@@ -257,6 +257,8 @@ static void put_known(printer *p, const char *key, double value) {
     if (!isnan(value)) put_number(p, key, value);
 }
 
+static const char *const recompute_words[] = {"none", "gelu", "norm", "block"}; /* by weft_recompute */
+
 static void emit(const weft__bench *bench, const timing *t, const costs *c) {
     printer p = {bench->json, true};
     put_text(&p, "workload", bench->line_name[0] ? bench->line_name : bench->workload->name);
@@ -265,6 +267,7 @@ static void emit(const weft__bench *bench, const timing *t, const costs *c) {
     put_number(&p, "threads", (double)bench->threads);
     put_text(&p, "device", weft_device_of(bench->ctx));
     put_text(&p, "dtype", bench->precision);
+    if (bench->recompute) put_text(&p, "recompute", recompute_words[bench->recompute]);
     put_number(&p, "seconds_per_step_min", t->least);
     put_number(&p, "seconds_per_step_median", t->median);
     put_known(&p, "seconds_per_step_loop", c->loop);
@@ -354,6 +357,16 @@ static const weft__workload *find_workload(const char *name) {
     return NULL;
 }
 
+/* Reads --recompute. */
+static bool read_recompute(const char *word, weft__bench *bench) {
+    for (int i = 0; i < (int)(sizeof recompute_words / sizeof *recompute_words); i++) {
+        if (strcmp(word, recompute_words[i]) != 0) continue;
+        bench->recompute = (weft_recompute)i;
+        return i == 0 || (bench->workload->halves && strncmp(bench->workload->name, "generate", 8) != 0);
+    }
+    return false;
+}
+
 static bool has_precision(const weft__bench *bench) {
     weft_dtype dtype;
     if (!weft_dtype_parse(bench->precision, &dtype)) return false;
@@ -392,6 +405,7 @@ static int64_t all_threads(void) {
 int weft__command_bench(const weft__command *command, int argc, char **argv) {
     double started = weft__now() - processor_seconds(); /* loading the process took processor time only */
     const char *name = NULL, *devices = "cpu@1,cpu";
+    const char *recompute = "none";
     int code = 0;
     weft__bench bench = {.steps = -1, .warmup = -1, .precision = "f32"};
     const weft__option options[] = {
@@ -401,6 +415,8 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
         {"--batch N", WEFT__OPTION_INT, &bench.batch_size, "samples in a step of mlp, cnn and the GPTs"},
         {"--precision P", WEFT__OPTION_TEXT, &bench.precision,
          "dtype of mlp, cnn and the GPTs: f32, bf16 or f16; gemm: also tf32 and f64; default: f32"},
+        {"--recompute WHAT", WEFT__OPTION_TEXT, &recompute,
+         "as train.recompute, for mlp, cnn and the GPTs: none, gelu, norm or block; default: none"},
         {"--threads N", WEFT__OPTION_INT, &bench.threads, "threads of the device; default: all"},
         {"--device D", WEFT__OPTION_TEXT, &bench.device, "cpu, interp, null; default: $WEFT_DEVICE or cpu"},
         {"--devices A,B", WEFT__OPTION_TEXT, &devices,
@@ -424,6 +440,12 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
     if (!workload || !has_precision(&bench) || bench.threads > 4096 || bench.batch_size < 0 ||
         bench.batch_size > 1000000 || bench.steps == 0 || bench.steps > 100000000 || bench.warmup > 100000000)
         return usage(name, &bench);
+    if (!read_recompute(recompute, &bench)) {
+        weft__complain("bench: --recompute %s: give none, gelu, norm or block; others than none need a workload "
+                       "that trains layers, such as mlp or chargpt_small",
+                       recompute);
+        return WEFT__EXIT_USAGE;
+    }
     if (bench.threads == 0) bench.threads = all_threads();
     if (bench.steps < 0) bench.steps = workload->steps;
     if (bench.warmup < 0) bench.warmup = workload->warmup;

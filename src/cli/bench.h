@@ -36,6 +36,7 @@ struct weft__bench {
     const char *only; /* only lines whose name contains this; NULL: all. Other lines set no step. */
     bool json, profile, nondeterministic;
     const char *precision; /* dtype in which layers compute; for generate also the dtype of the weights */
+    weft_recompute recompute;
     int64_t steps, warmup, threads;
     int64_t batch_size; /* replaces the batch of the workload; 0: keeps it */
     /* set by data */

@@ -182,9 +182,10 @@ weft_status weft__bench_color_images(weft__bench *b) {
     return WEFT_OK;
 }
 
-/* Sets the dtype of the layers and, for f16, scales the loss. */
-static weft_status take_precision(weft__bench *b) {
+/* Sets what the layers recompute, their dtype and, for f16, scales the loss. */
+static weft_status take_options(weft__bench *b) {
     weft_dtype dtype;
+    WEFT_TRY(weft_module_recompute(b->module, b->recompute));
     if (!weft_dtype_parse(b->precision, &dtype))
         return weft__fail(b->ctx, WEFT_ERR_ARGUMENT,
                           "bench: --precision %s: give a dtype such as f32, bf16 or f16", b->precision);
@@ -196,7 +197,7 @@ static weft_status take_precision(weft__bench *b) {
 static weft_status train_images(weft__bench *b, int64_t batch) {
     b->optimizer = weft_adam(b->module, &(weft_adam_options){.lr = 1e-3});
     b->items = "images";
-    WEFT_TRY(take_precision(b));
+    WEFT_TRY(take_options(b));
     if (b->batch_size) batch = b->batch_size;
     b->items_per_step = (double)batch;
     b->step = weft__bench_loop;
@@ -267,7 +268,7 @@ static weft_status train_gpt_clipped(weft__bench *b, const weft_gpt_options *opt
     b->module = weft_nn_gpt(b->ctx, options);
     b->optimizer = weft_adamw(
         b->module, &(weft_adam_options){.lr = 1e-3, .beta2 = 0.99, .weight_decay = 0.1, .clip = clip});
-    WEFT_TRY(take_precision(b));
+    WEFT_TRY(take_options(b));
     b->items = "tokens";
     b->items_per_step = (double)(batch * context);
     b->step = weft__bench_loop;
@@ -358,7 +359,7 @@ weft_status weft__bench_lstm(weft__bench *b) {
         b->ctx, &(weft_recurrent_lm_options){
                     .kind = WEFT_LSTM, .vocab = b->vocabulary, .layers = 2, .width = STATE_WIDTH});
     b->optimizer = weft_adam(b->module, &(weft_adam_options){.lr = 1e-3});
-    WEFT_TRY(take_precision(b));
+    WEFT_TRY(take_options(b));
     b->first.h = weft_full(b->ctx, WEFT_F32, weft_states_shape(b->module, batch, shape), shape, 0);
     b->first.c = weft_full(b->ctx, WEFT_F32, 3, shape, 0);
     b->items = "tokens";

@@ -241,6 +241,16 @@ expect 4 'computes nothing' "$weft" generate "$run" --device null
 expect 2 'precision bf16: matmul computes in f32 only' "$weft" bench matmul --precision bf16
 expect 2 'precision f64: mlp computes in f32, bf16 and f16' "$weft" bench mlp --precision f64
 expect 2 'precision half: mlp' "$weft" bench mlp --precision half
+expect 2 'recompute half: give none, gelu, norm or block' "$weft" bench mlp --recompute half
+expect 2 'recompute gelu: .* a workload that trains layers' "$weft" bench generate_chargpt --recompute gelu
+# recomputing gives the same loss in less memory
+for what in none gelu; do
+    "$weft" bench chargpt_small --recompute $what --steps 2 --warmup 1 --json >recompute_$what
+done
+number() { grep -Eo "\"$2\": [0-9.e+]+" "$1" | grep -Eo '[0-9.e+]+$'; }
+check "--recompute keeps the loss" test "$(number recompute_none loss_last)" = "$(number recompute_gelu loss_last)"
+check "--recompute takes less memory" awk "BEGIN { exit !($(number recompute_gelu arena_mb) < 0.9 * $(number recompute_none arena_mb)) }"
+expect 0 '"recompute": "gelu"' cat recompute_gelu
 for precision in bf16 f16; do
     expect 0 "\"dtype\": \"$precision\".*\"loss_last\": [0-9]" "$weft" bench mlp --precision $precision --steps 2 --warmup 1 --json
 done
