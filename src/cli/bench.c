@@ -441,9 +441,10 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
         bench.batch_size > 1000000 || bench.steps == 0 || bench.steps > 100000000 || bench.warmup > 100000000)
         return usage(name, &bench);
     if (!read_recompute(recompute, &bench)) {
-        weft__complain("bench: --recompute %s: give none, gelu, norm or block; others than none need a workload "
-                       "that trains layers, such as mlp or chargpt_small",
-                       recompute);
+        weft__complain(
+            "bench: --recompute %s: give none, gelu, norm or block; others than none need a workload "
+            "that trains layers, such as mlp or chargpt_small",
+            recompute);
         return WEFT__EXIT_USAGE;
     }
     if (bench.threads == 0) bench.threads = all_threads();
