@@ -13,8 +13,8 @@
 #define W_LOCAL_ROOM    __local
 #define W_TABLE         const
 #define W_INDEX         w_index
-#define W_UNROLL
-#define W_CARD_UNROLL
+#define W_UNROLL        _Pragma("unroll")
+#define W_CARD_UNROLL   W_UNROLL
 #define W_RESTRICT
 #define W_USUALLY(c)    (c)
 #define W_SAME(c)       w_uniform(c) /* WGSL must be sure that all items reach a barrier */

@@ -103,6 +103,7 @@ typedef struct weft_wgsl_emitter {
     const weft_wgsl_type *result; /* of the function */
     bool group, item;             /* whether it needs them */
     int indent, temporaries;
+    int copies; /* of the statements that are being printed, in loops that are unrolled */
     /* found by the walk */
     bool written[WEFT_WGSL_POINTERS], atomic[WEFT_WGSL_POINTERS]; /* by pointer; atomic by binding */
     weft_wgsl_names atomic_variables;                             /* arrays of words in workgroup memory */

@@ -79,9 +79,9 @@ static void put_function(weft_wgsl_emitter *e, const weft_wgsl_function *f, weft
     weft_wgsl_buffer body = {0}, begin = {0}, *out = e->out;
     const weft_wgsl_type *result = e->result;
     const bool group = e->group, item = e->item;
-    const int indent = e->indent;
+    const int indent = e->indent, copies = e->copies;
     const char *head = "";
-    e->out = &body, e->indent = 1, e->result = f->type, e->group = e->item = false;
+    e->out = &body, e->indent = e->copies = 1, e->result = f->type, e->group = e->item = false;
     for (int i = 0; i < f->n_parameters; i++) {
         const char *one = bind_parameter(e, f->parameters[i], &arguments[i], &begin);
         head = weft__wgsl_text(e->run, "%s%s%s", head, *head && *one ? ", " : "", one);
@@ -93,7 +93,8 @@ static void put_function(weft_wgsl_emitter *e, const weft_wgsl_function *f, weft
     const char *to = f->type->kind == WEFT_WGSL_VOID
                          ? ""
                          : weft__wgsl_text(e->run, " -> %s", weft__wgsl_type_text(e, f->type, f->line));
-    e->out = out, e->indent = indent, e->result = result, e->group = group, e->item = item;
+    e->out = out, e->indent = indent, e->copies = copies, e->result = result, e->group = group,
+    e->item = item;
     weft__wgsl_put(e, &e->functions, "fn %s(%s)%s {\n%s%s}\n", clone->name, head, to,
                    begin.length ? begin.text : "", body.length ? body.text : "");
 }

@@ -103,7 +103,7 @@ static void module_put_text(weft_wgsl_emitter *e, weft_wgsl_buffer *to, const we
 
 const char *weft__wgsl_module(weft_wgsl_run *run, const weft_wgsl_tree *tree,
                               const weft_wgsl_function *kernel, const int *binding, weft_wgsl_kernel *facts) {
-    weft_wgsl_emitter first = {.run = run, .tree = tree, .binding = binding}, second = first;
+    weft_wgsl_emitter first = {.run = run, .tree = tree, .binding = binding, .copies = 1}, second = first;
     weft_wgsl_buffer body = {0}, to = {0};
     for (int d = 0; d < 3; d++)
         if (kernel->items[d] < 1 || kernel->items[d] > 1024)

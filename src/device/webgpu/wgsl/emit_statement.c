@@ -3,7 +3,11 @@
 
 #include "device/webgpu/wgsl/emit.h"
 
-enum { LIST_MOST = 4096 };
+enum {
+    LIST_MOST = 4096,
+    UNROLL_MOST = 32, /* turns of a loop */
+    COPIES_MOST = 64  /* of a body, in loops inside of each other: the 8 x 8 sums of a matmul */
+};
 
 static void declare_symbol(weft_wgsl_emitter *e, const weft_wgsl_symbol *s);
 
@@ -163,9 +167,81 @@ static void put_body(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
     e->indent--;
 }
 
+/* Does a statement leave the loop around it, or begin its next turn? */
+static bool leaves_loop(const weft_wgsl_node *n) {
+    if (!n) return false;
+    switch (n->kind) {
+    case WEFT_WGSL_N_BREAK:
+    case WEFT_WGSL_N_CONTINUE: return true;
+    case WEFT_WGSL_N_IF: return leaves_loop(n->b) || leaves_loop(n->c);
+    case WEFT_WGSL_N_BLOCK:
+        for (const weft_wgsl_node *s = n->list; s; s = s->next)
+            if (leaves_loop(s)) return true;
+        return false;
+    default: return false;
+    }
+}
+
+/* Returns the counter of a loop after a turn. */
+static weft_wgsl_value stepped(weft_wgsl_emitter *e, const weft_wgsl_node *step, weft_wgsl_value counter) {
+    const weft_wgsl_value by = step->kind == WEFT_WGSL_N_ASSIGN
+                                   ? weft__wgsl_expression(e, step->b)
+                                   : weft__wgsl_known(e, weft__wgsl_type(WEFT_WGSL_I32), 1, step->line);
+    return weft__wgsl_binary(e, step->op, counter, by, step->line);
+}
+
+static bool steps_counter(const weft_wgsl_node *n) {
+    const weft_wgsl_node *step = n->b;
+    return (step->kind == WEFT_WGSL_N_ASSIGN || step->kind == WEFT_WGSL_N_BEFORE ||
+            step->kind == WEFT_WGSL_N_AFTER) &&
+           step->op[0] && step->a->kind == WEFT_WGSL_N_SYMBOL && step->a->symbol == n->symbol;
+}
+
+/* Finds the values that the counter of a loop has. Returns their number; 0: they are not all known. */
+static int turns_of(weft_wgsl_emitter *e, const weft_wgsl_node *n, weft_wgsl_value values[UNROLL_MOST]) {
+    const weft_wgsl_symbol *s = n->symbol;
+    if (!s || !s->value || s->type->kind != WEFT_WGSL_I32 || !steps_counter(n) || leaves_loop(n->c)) return 0;
+    weft_wgsl_meaning *m = weft__wgsl_meaning_of(e, s);
+    weft_wgsl_buffer unused = {0}, *out = e->out;
+    int turns = 0;
+    e->out = &unused;
+    weft_wgsl_value v = weft__wgsl_convert(e, weft__wgsl_expression(e, s->value), s->type);
+    for (m->bound = true; v.known; turns++) {
+        m->pointer = v;
+        const weft_wgsl_value more = weft__wgsl_condition(e, n->a);
+        const bool all = more.known && !more.integer;
+        if (!more.known || all || turns == UNROLL_MOST) {
+            if (!all) v.known = false;
+            break;
+        }
+        values[turns] = v;
+        v = stepped(e, n->b, v);
+    }
+    e->out = out;
+    return v.known && unused.length == 0 ? turns : 0;
+}
+
+/* Prints the body of a loop once for each turn, if the source asks for it. Then compilers can keep arrays in
+ * registers. Many do not unroll loops that WebGPU's libraries wrote. */
+static bool put_unrolled(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
+    weft_wgsl_value values[UNROLL_MOST];
+    const int turns = turns_of(e, n, values), copies = e->copies;
+    if (turns == 0 || turns * copies > COPIES_MOST) return false;
+    e->copies *= turns;
+    for (int i = 0; i < turns; i++) {
+        weft__wgsl_meaning_of(e, n->symbol)->pointer = values[i];
+        weft__wgsl_line(e, "{");
+        put_body(e, n->c);
+        weft__wgsl_line(e, "}");
+    }
+    e->copies = copies;
+    return true;
+}
+
 /* Simple loops are `for`. Others are `loop`, since a condition or a step needs statements. */
 static void put_for(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
     weft_wgsl_buffer before = {0}, *out = e->out;
+    if (put_unrolled(e, n)) return;
     if (n->list) {
         weft__wgsl_line(e, "{");
         e->indent++;
@@ -196,21 +272,6 @@ static void put_for(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
     if (n->list) {
         e->indent--;
         weft__wgsl_line(e, "}");
-    }
-}
-
-/* Does a statement leave the loop around it, or begin its next turn? */
-static bool leaves_loop(const weft_wgsl_node *n) {
-    if (!n) return false;
-    switch (n->kind) {
-    case WEFT_WGSL_N_BREAK:
-    case WEFT_WGSL_N_CONTINUE: return true;
-    case WEFT_WGSL_N_IF: return leaves_loop(n->b) || leaves_loop(n->c);
-    case WEFT_WGSL_N_BLOCK:
-        for (const weft_wgsl_node *s = n->list; s; s = s->next)
-            if (leaves_loop(s)) return true;
-        return false;
-    default: return false;
     }
 }
 

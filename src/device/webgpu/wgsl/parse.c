@@ -44,13 +44,14 @@ static void skip_brackets(weft_wgsl_parser *p) {
     } while (depth);
 }
 
-/* Skips _Pragma and attributes, but for the size of work-groups. */
+/* Skips _Pragma and attributes, but for the size of work-groups and "unroll". */
 static bool accept_attribute(weft_wgsl_parser *p) {
     const bool pragma = weft__wgsl_accept(p, "_Pragma");
     if (!pragma && !weft__wgsl_accept(p, "__attribute__")) return false;
     const weft_wgsl_token *begin = p->at;
     if (!weft__wgsl_is(begin, "(")) weft__wgsl_expect(p, "(");
     skip_brackets(p);
+    p->unroll = pragma && weft__wgsl_is(begin + 1, "\"unroll\"");
     if (pragma || !weft__wgsl_is(begin + 1, "(") || !weft__wgsl_is(begin + 2, "reqd_work_group_size"))
         return true;
     const weft_wgsl_token *end = p->at;
@@ -289,8 +290,9 @@ static weft_wgsl_node *parse_condition(weft_wgsl_parser *p) {
     return n;
 }
 
-static weft_wgsl_node *parse_for(weft_wgsl_parser *p, weft_wgsl_node *n) {
+static weft_wgsl_node *parse_for(weft_wgsl_parser *p, weft_wgsl_node *n, bool unroll) {
     const size_t visible = p->scope.count;
+    weft_wgsl_symbol *counter = NULL;
     n->kind = WEFT_WGSL_N_FOR;
     weft__wgsl_expect(p, "(");
     if (weft__wgsl_begins_type(p)) {
@@ -304,7 +306,12 @@ static weft_wgsl_node *parse_for(weft_wgsl_parser *p, weft_wgsl_node *n) {
     weft__wgsl_expect(p, ";");
     if (!weft__wgsl_is(p->at, ")")) n->b = weft__wgsl_parse_expression(p);
     weft__wgsl_expect(p, ")");
+    if (unroll && n->a && n->b && n->list && n->list->list && !n->list->list->next)
+        counter = n->list->list->symbol;
+    if (counter) counter->changed = false;
     n->c = parse_statement(p);
+    if (counter && !counter->changed) n->symbol = counter;
+    if (counter) counter->changed = true;
     p->scope.count = visible;
     return n;
 }
@@ -343,12 +350,12 @@ static weft_wgsl_node *parse_simple(weft_wgsl_parser *p, weft_wgsl_node *n) {
 
 static weft_wgsl_node *parse_any(weft_wgsl_parser *p) {
     weft_wgsl_node *n = weft__wgsl_node(p, WEFT_WGSL_N_EMPTY);
-    while (accept_attribute(p)) {
-    }
+    bool unroll = false;
+    while (accept_attribute(p)) unroll = p->unroll;
     if (weft__wgsl_accept(p, ";")) return n;
     if (weft__wgsl_accept(p, "{")) return parse_block(p, n);
     if (weft__wgsl_begins_type(p)) return parse_declaration(p);
-    if (weft__wgsl_accept(p, "for")) return parse_for(p, n);
+    if (weft__wgsl_accept(p, "for")) return parse_for(p, n, unroll);
     if (weft__wgsl_accept(p, "if")) {
         n->kind = WEFT_WGSL_N_IF;
         n->a = parse_condition(p);

@@ -16,6 +16,7 @@ typedef struct weft_wgsl_parser {
     weft_wgsl_tree *tree;
     int n_symbols, n_structs;
     int items[3]; /* that the last attribute said */
+    bool unroll;  /* the last attribute was _Pragma("unroll") */
 } weft_wgsl_parser;
 
 weft_wgsl_node *weft__wgsl_node(weft_wgsl_parser *p, weft_wgsl_node_kind kind);

@@ -1,6 +1,7 @@
-/* The preprocessor: object and function macros, # and ##, conditions, #undef, #error. It ignores #pragma and
- * _Pragma. #include is refused: the build replaces it (tools/embed.cmake). Must not know: types, statements.
- * Read next: parse.c. */
+/* The preprocessor: object and function macros, # and ##, conditions, #undef, #error. It drops #pragma, but
+ * for
+ * `#pragma unroll`. #include is refused: the build replaces it (tools/embed.cmake). Must not know: types,
+ * statements. Read next: parse.c. */
 #include <string.h>
 
 #include "device/webgpu/wgsl/tokens.h"
@@ -361,8 +362,19 @@ static bool obey_condition(state *s, const weft_wgsl_token *name, const weft_wgs
     return true;
 }
 
+/* `#pragma unroll` stays, as _Pragma("unroll"). Others are dropped. */
+static void pass_pragma(state *s, const weft_wgsl_token *name, const weft_wgsl_token *list, size_t count,
+                        weft_wgsl_tokens *to) {
+    if (count != 1 || !weft__wgsl_is(list, "unroll")) return;
+    const weft_wgsl_tokens from = weft__wgsl_tokens(s->run, "_Pragma(\"unroll\")");
+    for (size_t i = 0; i + 1 < from.count; i++) {
+        from.list[i].line = name->line;
+        weft__wgsl_add(s->run, to, from.list[i]);
+    }
+}
+
 /* Obeys the directive whose # was just read. */
-static void obey(state *s, int line) {
+static void obey(state *s, int line, weft_wgsl_tokens *to) {
     level *l = s->top;
     const weft_wgsl_token *list = &l->list[l->at];
     size_t count = 0;
@@ -377,7 +389,9 @@ static void obey(state *s, int line) {
         list[0].word->macro = NULL;
     else if (weft__wgsl_is(name, "error"))
         weft__wgsl_fail(s->run, line, "#error");
-    else if (!weft__wgsl_is(name, "pragma"))
+    else if (weft__wgsl_is(name, "pragma"))
+        pass_pragma(s, name, list, count, to);
+    else
         weft__wgsl_fail(s->run, line, "directive #%.*s is not supported", name->length, name->text);
 }
 
@@ -388,7 +402,7 @@ weft_wgsl_tokens weft__wgsl_preprocess(weft_wgsl_run *run, const weft_wgsl_token
     const level *text = s.top;
     for (const weft_wgsl_token *t; (t = next(&s));) {
         if (s.top == text && t->first && weft__wgsl_is(t, "#")) {
-            obey(&s, t->line);
+            obey(&s, t->line, &to);
         } else if (t->kind == WEFT_WGSL_END) {
             if (s.n_conditions) weft__wgsl_fail(run, t->line, "#if has no #endif");
             weft__wgsl_add(run, &to, *t);

@@ -99,7 +99,8 @@ typedef enum weft_wgsl_node_kind {
     WEFT_WGSL_N_DECLARE, /* list of DECLARE, with symbol */
     WEFT_WGSL_N_EXPRESSION,
     WEFT_WGSL_N_IF,
-    WEFT_WGSL_N_FOR, /* for (list; a; b) c */
+    WEFT_WGSL_N_FOR, /* for (list; a; b) c; symbol: a counter that c leaves as it is, if it is to be unrolled
+                      */
     WEFT_WGSL_N_WHILE,
     WEFT_WGSL_N_DO,
     WEFT_WGSL_N_RETURN,

@@ -326,12 +326,56 @@ static void test_clones(void **state) {
     weft__free(NULL, wgsl);
 }
 
+/* The text of a kernel whose sum s has a loop with this head and body. */
+static char *with_loop(const char *loop) {
+    char text[1024];
+    snprintf(text, sizeof text,
+             KERNEL("k", "W_GLOBAL float *p", "float s[8]; float t = 0; %s p[0] = s[0] + t;"), loop);
+    return printed(text, 0, NULL);
+}
+
+/* Loops with known turns are unrolled where the source asks for it, and no others. */
+static void test_unrolled(void **state) {
+    static const char *const kept[] = {
+        "for (int i = 0; i < 2; i++) t += p[i];",                              /* not asked for */
+        "\n#pragma unroll 2\nfor (int i = 0; i < 2; i++) t += p[i];",          /* in part */
+        "_Pragma(\"unroll\") for (int i = 0; i < of.n; i++) t += p[i];",       /* turns are not known */
+        "_Pragma(\"unroll\") for (int i = 0; i < 8; i++) { t += p[i]; i++; }", /* changes its counter */
+        "_Pragma(\"unroll\") for (int i = 0; i < 8; i++) { if (t > 1) break; t += 1; }", /* leaves early */
+        "_Pragma(\"unroll\") for (int i = 0; i < 33; i++) t += p[i];",                   /* too long */
+        "int i; _Pragma(\"unroll\") for (i = 0; i < 2; i++) t += p[i];",                 /* i lives on */
+        "_Pragma(\"unroll\") if (t > 0) for (int i = 0; i < 2; i++) t += p[i];", /* of another statement */
+    };
+    (void)state;
+    char *wgsl = with_loop("\n#pragma unroll\nfor (int i = 6; i >= 0; i -= 3)\n"
+                           "_Pragma(\"unroll\") for (int j = 1; j < 3; ++j) s[i + j - 1] = p[10 * i + j];");
+    assert_null(strstr(wgsl, "for ("));
+    expect(wgsl, "s[6] = bitcast<f32>(buffer0[p + 61]);");
+    expect(wgsl, "s[7] = bitcast<f32>(buffer0[p + 62]);");
+    expect(wgsl, "s[0] = bitcast<f32>(buffer0[p + 1]);");
+    assert_null(strstr(wgsl, "buffer0[p + 63]"));
+    weft__free(NULL, wgsl);
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        wgsl = with_loop(kept[i]);
+        if (!strstr(wgsl, "for (; ")) fail_msg("unrolled: %s\n%s", kept[i], wgsl);
+        weft__free(NULL, wgsl);
+    }
+    /* 64 bodies at most: the innermost loop stays */
+    wgsl = with_loop(
+        "_Pragma(\"unroll\") for (int i = 0; i < 32; i++) _Pragma(\"unroll\") for (int j = 0; j < 2; j++)"
+        "_Pragma(\"unroll\") for (int n = 0; n < 2; n++) t += p[n];");
+    expect(wgsl, "for (; n < 2; n = n + 1) {");
+    assert_null(strstr(wgsl, "for (; j"));
+    weft__free(NULL, wgsl);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bad_texts),       cmocka_unit_test(test_bad_kernels),
         cmocka_unit_test(test_deep_texts),      cmocka_unit_test(test_long_texts),
         cmocka_unit_test(test_growing_texts),   cmocka_unit_test(test_damaged_texts),
         cmocka_unit_test(test_facts),           cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_special_numbers), cmocka_unit_test(test_clones)};
+        cmocka_unit_test(test_special_numbers), cmocka_unit_test(test_clones),
+        cmocka_unit_test(test_unrolled)};
     return cmocka_run_group_tests_name("wgsl", tests, NULL, NULL);
 }
