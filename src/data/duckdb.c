@@ -91,11 +91,15 @@ static weft_status start(weft_context *ctx, const char *path, bool one_thread, w
     /* nothing is fetched from a network, and no folder is made for what exceeds memory */
     static const char *const settings[] = {"SET autoinstall_known_extensions = false",
                                            "SET temp_directory = ''", "SET threads = 1"};
+    duckdb_result result = {.room = {0}};
     if (duckdb.duckdb_open(NULL, &db->database) != 0 ||
         duckdb.duckdb_connect(db->database, &db->connection) != 0)
         return weft__fail(ctx, WEFT_ERR_IO, "%s: DuckDB does not start", path);
     for (int i = 0; i < (one_thread ? 3 : 2); i++)
         WEFT_TRY(weft__duckdb_query(ctx, db, path, settings[i], NULL));
+    /* some rows of a file need not all pages of their row group; old versions have no such setting */
+    (void)duckdb.duckdb_query(db->connection, "SET disable_parquet_prefetching = true", &result);
+    duckdb.duckdb_destroy_result(&result);
     return WEFT_OK;
 }
 

@@ -68,11 +68,11 @@ static weft_status visit_file(weft_context *ctx, const weft__rows_file *file, ui
 
 static weft_status visit_rows(weft_context *ctx, const char *path, uint64_t most,
                               weft__json_line_visit *visit, void *user) {
-    WEFT_TRY(weft__rows_check(ctx, path));
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0) return weft__fail_io(ctx, "open", path, errno);
     const weft__rows_file file = {.fd = fd, .path = path};
-    const weft_status status = visit_file(ctx, &file, most, visit, user);
+    weft_status status = weft__rows_check(ctx, path);
+    if (status == WEFT_OK) status = visit_file(ctx, &file, most, visit, user);
     close(fd);
     return status;
 }
