@@ -87,7 +87,7 @@ struct weft__duckdb {
     duckdb_connection connection;
 };
 
-static weft_status start(weft_context *ctx, const char *path, bool one_thread, weft__duckdb *db) {
+static weft_status duckdb_start(weft_context *ctx, const char *path, bool one_thread, weft__duckdb *db) {
     /* nothing is fetched from a network, and no folder is made for what exceeds memory */
     static const char *const settings[] = {"SET autoinstall_known_extensions = false",
                                            "SET temp_directory = ''", "SET threads = 1"};
@@ -111,7 +111,7 @@ weft_status weft__duckdb_open(weft_context *ctx, const char *path, bool one_thre
     weft__duckdb *db = weft__zalloc(ctx, sizeof *db);
     if (!db) return weft__fail_oom(ctx, sizeof *db, "DuckDB");
     db->ctx = ctx;
-    const weft_status status = start(ctx, path, one_thread, db);
+    const weft_status status = duckdb_start(ctx, path, one_thread, db);
     if (status == WEFT_OK)
         *out = db;
     else
@@ -133,7 +133,7 @@ static weft_status visit_chunk(duckdb_chunk chunk, const weft__duckdb_visit *vis
     const uint64_t rows = duckdb.duckdb_data_chunk_get_size(chunk), *valid[WEFT__DUCKDB_CELLS];
     const duckdb_string *texts[WEFT__DUCKDB_CELLS];
     for (int c = 0; c < visit->cells; c++) {
-        const duckdb_vector vector = duckdb.duckdb_data_chunk_get_vector(chunk, (uint64_t)c);
+        duckdb_vector vector = duckdb.duckdb_data_chunk_get_vector(chunk, (uint64_t)c);
         texts[c] = duckdb.duckdb_vector_get_data(vector);
         valid[c] = duckdb.duckdb_vector_get_validity(vector); /* NULL: no value is null */
     }

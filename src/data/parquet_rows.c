@@ -26,6 +26,7 @@ struct weft__rows {
     size_t count, capacity;
     uint64_t number, first; /* the file, and the number of its first row in `texts` */
     uint64_t row_bytes;     /* of a text, about; 0: not known */
+    uint64_t wanted;        /* rows that were asked for last */
     weft__buffer select;    /* what a query asks of each row */
 };
 
@@ -221,8 +222,9 @@ weft_status weft__rows_read(weft_context *ctx, weft__rows *r, const weft__rows_f
     const uint64_t most = r->row_bytes ? WINDOW / r->row_bytes + 1 : 1;
     const char *text;
     size_t bytes;
-    if (end - row > most) end = row + most;
+    uint64_t wanted = end - row;
     if (r->count && r->number == file->number && row == r->first + r->count) {
+        if (wanted < 2 * r->wanted) wanted = 2 * r->wanted; /* a reader that goes on needs more */
         forget_rows(r);
     } else {
         weft__buffer_set(&r->texts, "", 0);
@@ -230,15 +232,18 @@ weft_status weft__rows_read(weft_context *ctx, weft__rows *r, const weft__rows_f
         r->number = file->number;
         r->first = row;
     }
+    r->wanted = wanted < most ? wanted : most;
     const size_t before = r->texts.bytes;
-    const weft_status status = query_rows(ctx, r, file, row, end);
+    const weft_status status = query_rows(ctx, r, file, row, row + r->wanted);
     if (status != WEFT_OK) {
         r->count = 0;
         return status;
     }
-    r->row_bytes = (r->texts.bytes - before) / (end - row) + 1;
-    if (weft__rows_held(r, file->number, row, &text, &bytes)) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: row %" PRIu64 ": the file ends before it", file->path, row);
+    if (!weft__rows_held(r, file->number, row, &text, &bytes))
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: row %" PRIu64 ": the file ends before it", file->path,
+                          row);
+    r->row_bytes = (r->texts.bytes - before) / (r->first + r->count - row) + 1;
+    return WEFT_OK;
 }
 
 bool weft__rows_held(const weft__rows *r, uint64_t number, uint64_t row, const char **text, size_t *bytes) {

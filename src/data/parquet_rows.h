@@ -34,7 +34,8 @@ void weft__rows_free(weft__rows *rows);
 weft_status weft__rows_measure(weft_context *ctx, weft__rows *rows, const weft__rows_file *file,
                                weft__rows_size *size);
 
-/* Reads row `row` of a file and those that follow, before row `end` and up to some MB. */
+/* Reads row `row` of a file and those that follow, up to some MB: to row `end`, or further if the rows before
+ * them were read last. */
 weft_status weft__rows_read(weft_context *ctx, weft__rows *rows, const weft__rows_file *file, uint64_t row,
                             uint64_t end);
 

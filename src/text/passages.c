@@ -160,8 +160,8 @@ static weft_status put_line(weft__passages *p, weft__place *place, weft__buffer 
 
 /* ---- rows ---- */
 
-static weft_status put_row(weft__passages *p, weft__place *place, uint64_t end, weft__buffer *text,
-                           bool *whole) {
+static weft_status passages_row(weft__passages *p, weft__place *place, uint64_t end, weft__buffer *text,
+                                bool *whole) {
     const char *row;
     size_t size;
     WEFT_TRY(weft__documents_row(p->documents, (size_t)place->document, place->at, end, &row, &size));
@@ -183,7 +183,7 @@ weft_status weft__passages_next(weft__passages *p, weft__place *place, weft__pla
     *whole = d->size == 0;
     if (d->size && d->form == WEFT__TEXT_PLAIN) status = put_plain(p, place, limit, text, whole);
     if (d->size && d->form == WEFT__TEXT_LINES) status = put_line(p, place, text, whole);
-    if (d->size && d->form == WEFT__TEXT_ROWS) status = put_row(p, place, limit, text, whole);
+    if (d->size && d->form == WEFT__TEXT_ROWS) status = passages_row(p, place, limit, text, whole);
     if (place->at == d->size) *place = (weft__place){place->document + 1, 0};
     return status;
 }
