@@ -96,6 +96,7 @@ for tokenizer in character byte word bpe; do
     for data in one.parquet parts 'parts/part-{0..2}.parquet' "it's [all]*.parquet"; do
         for mode in auto true; do
             [ $tokenizer$mode != wordtrue ] || continue
+            [ $tokenizer = character ] || [ "$data$mode" = partsauto ] || [ "$data$mode" = one.parquettrue ] || continue
             run=$tokenizer-${data//[^a-z]/}-$mode
             expect 0 '' train --run "$run" --set data.path="$data" "${options[@]}" --set data.in_files=$mode
             same $tokenizer "$run"
@@ -240,16 +241,15 @@ code=$?
 check "the run ends with an error, not $code" test $code = 3
 check "which is told" grep -q 'moving.parquet: the file has changed since it was opened: restore it' live.out
 
-# ---- more than memory: 100 MB of text, 500 MB with its ids ----
+# ---- more than memory: 60 MB of text, 300 MB with its ids ----
 in_duckdb <<'PYTHON'
 import duckdb
-duckdb.sql("SET preserve_insertion_order = true")
 duckdb.sql("""COPY (SELECT i AS id, (SELECT string_agg(md5((i * 100 + j)::VARCHAR), ' ') FROM range(30) t(j)) AS text
-                    FROM range(100000) r(i)) TO 'large.parquet' (FORMAT parquet, ROW_GROUP_SIZE 2048)""")
+                    FROM range(60000) r(i)) TO 'large.parquet' (FORMAT parquet, ROW_GROUP_SIZE 2048)""")
 PYTHON
-expect 0 '' peak 200 env LD_PRELOAD="$python" "$weft" train gpt.yaml --quiet --run lean --set data.path=large.parquet --set data.in_files=true \
+expect 0 '' peak 180 env LD_PRELOAD="$python" "$weft" train gpt.yaml --quiet --run lean --set data.path=large.parquet --set data.in_files=true \
     --set data.val_fraction=0.001
-expect 1 '' peak 200 env LD_PRELOAD="$python" "$weft" train gpt.yaml --quiet --run fat --set data.path=large.parquet --set data.in_files=false \
+expect 1 '' peak 180 env LD_PRELOAD="$python" "$weft" train gpt.yaml --quiet --run fat --set data.path=large.parquet --set data.in_files=false \
     --set data.val_fraction=0.001
 same fat lean
 
