@@ -173,9 +173,10 @@ typedef struct weft_tokenizer_train_options {
     uint64_t min_count; /* a pair must occur so often to be merged; 0: once */
 } weft_tokenizer_train_options;
 
-/* Trains a byte-level BPE on `count` text files, plain or packed with gzip. options may be NULL. Its merges
- * are those of BpeTrainer of the library `tokenizers`; save it with weft_tokenizer_save, and both read it.
- * There are fewer tokens than wanted if no pair is left.
+/* Trains a byte-level BPE on `count` text files, plain or packed with gzip, or on the texts of Parquet,
+ * .jsonl and tar files, as weft_corpus_open reads them. options may be NULL. Its merges are those of
+ * BpeTrainer of the library `tokenizers`; save it with weft_tokenizer_save, and both read it. There are fewer
+ * tokens than wanted if no pair is left.
  *
  * Memory does not grow with the files: beyond 64 MiB of distinct words, the rarest are dropped, which is
  * logged. It needs at most about 1.5 GB. WEFT_ERR_IO names the file. WEFT_ERR_STOPPED: the program wants to

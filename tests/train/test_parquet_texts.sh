@@ -112,6 +112,11 @@ check "README.md is left out" grep -q 'skipped: 1 file of other kinds' out
 expect 0 'in 1 file' "$weft" tokenize whole.txt --tokenizer character/tokenizer.json --out one.bin
 expect 0 'in 1 file' with_python "$weft" tokenize parts --tokenizer character/tokenizer.json --out other.bin
 check "the same tokens" cmp one.bin other.bin
+expect 0 '300 tokens' "$weft" tokenize --train 300 lines --out from-lines
+expect 0 '300 tokens' with_python "$weft" tokenize --train 300 parts --out from-rows
+check "the same tokenizer" cmp from-lines/tokenizer.json from-rows/tokenizer.json
+expect 3 'number.parquet: the column "text" has the type INTEGER' with_python "$weft" tokenize --train 300 number.parquet --out none
+one_line
 expect 0 '' with_python "$weft" init gpt --data parts --out parts.yaml
 check "init chooses texts" grep -q 'source: text' parts.yaml
 
@@ -247,6 +252,10 @@ import duckdb
 duckdb.sql("""COPY (SELECT i AS id, (SELECT string_agg(md5((i * 100 + j)::VARCHAR), ' ') FROM range(30) t(j)) AS text
                     FROM range(60000) r(i)) TO 'large.parquet' (FORMAT parquet, ROW_GROUP_SIZE 2048)""")
 PYTHON
+with_python "$weft" tokenize large.parquet --tokenizer byte/tokenizer.json --out rows.bin >/dev/null
+in_duckdb <<<"import duckdb; duckdb.sql(\"COPY (SELECT text FROM 'large.parquet') TO 'large.jsonl'\")"
+"$weft" tokenize large.jsonl --tokenizer byte/tokenizer.json --out lines.bin >/dev/null
+check "all rows, in their order" cmp rows.bin lines.bin
 expect 0 '' peak 180 env LD_PRELOAD="$python" "$weft" train gpt.yaml --quiet --run lean --set data.path=large.parquet --set data.in_files=true \
     --set data.val_fraction=0.001
 expect 1 '' peak 180 env LD_PRELOAD="$python" "$weft" train gpt.yaml --quiet --run fat --set data.path=large.parquet --set data.in_files=false \
