@@ -18,4 +18,4 @@ print(sysconfig.get_config_var("LIBDIR") + "/" + sysconfig.get_config_var("INSTS
 with_python() { LD_PRELOAD=$python "$@"; }
 
 # in_duckdb: runs a program of Python from standard input, which may import duckdb.
-in_duckdb() { PYTHONPATH=$packages python3 - "$@"; }
+in_duckdb() { PYTHONPATH=$packages python3 -; }
