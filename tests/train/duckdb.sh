@@ -15,6 +15,8 @@ print(sysconfig.get_config_var("LIBDIR") + "/" + sysconfig.get_config_var("INSTS
     export WEFT_DUCKDB_LIB=$duckdb
 }
 
+# with_python COMMAND ...: runs a command that may open the library.
+python=
 with_python() { LD_PRELOAD=$python "$@"; }
 
 # in_duckdb: runs a program of Python from standard input, which may import duckdb.

@@ -16,7 +16,7 @@ train: {steps: 12, batch: 4, accumulate: 4, exact_sum: true, eval_every: 6, save
 schedule: {warmup: 2, type: constant}
 YAML
 weights=checkpoints/step-12/model.safetensors
-train() { "$weft" train gpt.yaml --quiet "$@"; }
+train() { with_python "$weft" train gpt.yaml --quiet "$@"; }
 same() { check "$2: the weights of $1" cmp "$1/$weights" "$2/$weights"; }
 
 # ---- JSON lines: these need no library ----
@@ -71,7 +71,6 @@ one_line
 
 # ---- with it: the same bits, in memory or not ----
 need_duckdb test_parquet_texts
-train() { with_python "$weft" train gpt.yaml --quiet "$@"; }
 in_duckdb <<'PYTHON'
 import json, os, duckdb
 texts = json.load(open("texts.json"))
