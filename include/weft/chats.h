@@ -30,8 +30,9 @@ extern "C" {
 
 typedef struct weft_chats weft_chats;
 
-/* Reads a file of JSON lines, plain or packed with gzip. Empty lines are skipped. `chat` may be NULL if no
- * line has messages.
+/* Reads a file of JSON lines, plain or packed with gzip, or a Parquet file, whose columns are the keys of an
+ * object (weft_corpus_open tells which library this needs). A folder or a pattern names several files. Empty
+ * lines are skipped. `chat` may be NULL if no line has messages.
  *
  * WEFT_ERR_FORMAT names file and line: what is malformed, a form that Weft does not know, or a template that
  * does not fit. WEFT_ERR_ARGUMENT: a line has messages, but there is no template. */

@@ -29,7 +29,7 @@ extern "C" {
 #endif
 
 /* Tells whether the first line of a file of JSON lines, plain or packed with gzip, has the keys "chosen" and
- * "rejected". */
+ * "rejected"; or whether a Parquet file has such columns and a row. */
 WEFT_API bool weft_preferences_is(const char *path);
 
 /* Reads a file as weft_chats_read does. Conversation 2 i of the result is the chosen one of pair i,

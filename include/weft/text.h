@@ -173,9 +173,10 @@ typedef struct weft_tokenizer_train_options {
     uint64_t min_count; /* a pair must occur so often to be merged; 0: once */
 } weft_tokenizer_train_options;
 
-/* Trains a byte-level BPE on `count` text files, plain or packed with gzip. options may be NULL. Its merges
- * are those of BpeTrainer of the library `tokenizers`; save it with weft_tokenizer_save, and both read it.
- * There are fewer tokens than wanted if no pair is left.
+/* Trains a byte-level BPE on `count` text files, plain or packed with gzip, or on the texts of Parquet,
+ * .jsonl and tar files, as weft_corpus_open reads them. options may be NULL. Its merges are those of
+ * BpeTrainer of the library `tokenizers`; save it with weft_tokenizer_save, and both read it. There are fewer
+ * tokens than wanted if no pair is left.
  *
  * Memory does not grow with the files: beyond 64 MiB of distinct words, the rarest are dropped, which is
  * logged. It needs at most about 1.5 GB. WEFT_ERR_IO names the file. WEFT_ERR_STOPPED: the program wants to
@@ -225,18 +226,24 @@ typedef struct weft_corpus_options {
     double validation_fraction; /* the last ids are the validation part: 0 to less than 1; 0: no validation
                                    part */
     uint64_t max_bytes;         /* of one text after unpacking; 0: 16 GiB. Not for texts that stay in files */
-    bool in_files; /* the text stays in its files, for texts larger than memory: see weft_corpus_tokens. Not
-                      for packed files and word tokenizers, and for pipelines only in tar files */
+    bool
+        in_files; /* the text stays in its files, for texts larger than memory: see weft_corpus_tokens. Not
+                     for packed files and word tokenizers, and for pipelines only in files of several texts */
 } weft_corpus_options;
 
 /* Reads text (plain or gzip, recognised by its content) from a file, from all files of a folder, or from all
  * that match a pattern such as "part-*.txt", in the order of their names. Builds the tokenizer unless one is
  * given, and encodes all parts. options may be NULL.
  *
+ * Each row of a Parquet file has a text in the column "text", and each line of a .jsonl file is an object
+ * with one. In a folder with .parquet files, other files are left out. Parquet files need DuckDB's library,
+ * which is opened at run time: libduckdb, or the file that WEFT_DUCKDB_LIB names.
+ *
  * A path may also name tar files: a file, a pattern, or a folder of .tar files. Their members .txt and .md
  * are texts, and so is the "text" of each line of a member .jsonl. The texts follow each other by the order
- * of the tar files and the names of their members. Each gets a newline at its end if it has none. A pipeline
- * encodes each text by itself. Tar files must not be packed, and need libarchive when Weft is built.
+ * of the tar files and the names of their members. In all these files each text gets a newline at its end if
+ * it has none, and a pipeline encodes each text by itself. Tar files must not be packed, and need libarchive
+ * when Weft is built.
  *
  * A character vocabulary covers all files; a word vocabulary only the first one. With a fraction f and n
  * ids, the training part is the first floor(n * (1 - f)) ids. WEFT_ERR_IO and WEFT_ERR_FORMAT name path and
@@ -255,8 +262,8 @@ typedef struct weft_tokens weft_tokens; /* see weft/data.h */
 
 /* The tokens of a part whose text stays in its files, for weft_loader_mapped; NULL for other parts. The part
  * has those from *first on, as many as weft_corpus_ids counts. Blocks of some KiB are read and encoded when
- * they are needed; memory holds 24 bytes for each text and each 16 KiB of text. Valid until the corpus is
- * freed. `first` may be NULL. */
+ * they are needed; memory holds 24 bytes for each file or member and each 16 KiB of text. Valid until the
+ * corpus is freed. `first` may be NULL. */
 WEFT_API const weft_tokens *weft_corpus_tokens(const weft_corpus *corpus, weft_corpus_part part,
                                                int64_t *first);
 
@@ -269,7 +276,8 @@ WEFT_API uint64_t weft_corpus_bytes(const weft_corpus *corpus);
 typedef struct weft_corpus_files {
     uint64_t read;            /* files of all parts */
     uint64_t hidden, folders; /* skipped in folders: names that begin with a dot, and subfolders */
-    uint64_t others;          /* skipped in tar files: members that are not .txt, .md or .jsonl */
+    uint64_t others; /* skipped: members of tar files that are not .txt, .md or .jsonl, and other files
+                        beside .parquet files */
 } weft_corpus_files;
 
 /* The files that were read and skipped. */

@@ -127,10 +127,10 @@ static weft_status tokenize_stream(job *j, const char *path, uint64_t *bytes) {
 
 /* Tells whether the path is a file that must be read as a whole. */
 static weft_status is_whole(const job *j, const char *path, bool *whole) {
-    bool tars;
+    bool several;
     uint8_t head[2] = {0};
-    WEFT_TRY(weft__documents_in_tars(NULL, path, &tars));
-    FILE *file = tars ? NULL : fopen(path, "rb"); /* a pattern or a folder has no bytes */
+    WEFT_TRY(weft__documents_several(NULL, path, &several));
+    FILE *file = several ? NULL : fopen(path, "rb"); /* a pattern or a folder has no bytes */
     const bool read = file && fread(head, 1, sizeof head, file) == sizeof head;
     *whole = read && (weft__is_gzip(head, sizeof head) ||
                       weft_tokenizer_kind_of(j->tokenizer) == WEFT_TOKENIZER_PIPELINE);

@@ -1,4 +1,4 @@
-/* Tar files, and plain files of text, open for reading at any place by many threads. Opening a file takes
+/* Tar files, and other files of texts, open for reading at any place by many threads. Opening a file takes
  * long on the file systems of clusters, so files stay open, as many as a part of the process's limit. A file
  * that differs in size or time from the one that was listed is refused: the places of its members may be
  * wrong. Must not know: classes, libarchive. Read next: image_shards.c. */
@@ -108,12 +108,12 @@ static weft_status hold(weft_context *ctx, const weft_image_shards *shards, size
     return WEFT_OK;
 }
 
-weft_status weft__shards_read(weft_context *ctx, const weft_image_shards *s, size_t i, uint64_t at, void *to,
-                              size_t size) {
+weft_status weft__shards_use(weft_context *ctx, const weft_image_shards *s, size_t i, weft__shard_use *use,
+                             void *user) {
     int fd;
     bool own;
     WEFT_TRY(hold(ctx, s, i, &fd, &own));
-    weft_status status = weft__read_at(ctx, fd, s->paths[i], at, to, size);
+    weft_status status = use(user, fd, s->paths[i]);
     const weft_status same = check_same(ctx, &s->list[i], s->paths[i], fd); /* explains a short read, too */
     if (same != WEFT_OK) status = same;
     if (own) (void)close(fd);
@@ -135,6 +135,25 @@ weft_status weft__shards_image(weft_context *ctx, const weft_image_shards *s, co
     const weft_status status = weft__shards_read(ctx, s, m->shard, begin, out->data, m->size);
     if (status != WEFT_OK) weft_bytes_free(ctx, out);
     return status;
+}
+
+/* A part of a file that is read. */
+typedef struct wanted {
+    weft_context *ctx;
+    uint64_t at;
+    void *to;
+    size_t size;
+} wanted;
+
+static weft_status read_wanted(void *user, int fd, const char *path) {
+    const wanted *w = user;
+    return weft__read_at(w->ctx, fd, path, w->at, w->to, w->size);
+}
+
+weft_status weft__shards_read(weft_context *ctx, const weft_image_shards *s, size_t i, uint64_t at, void *to,
+                              size_t size) {
+    wanted w = {ctx, at, to, size};
+    return weft__shards_use(ctx, s, i, read_wanted, &w);
 }
 
 /* ---- members ---- */

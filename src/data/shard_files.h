@@ -1,5 +1,5 @@
-/* Tar files, and plain files of text, open for reading at any place by many threads. Must not know: what they
- * hold, libarchive. Read next: shard_files.c, image_shards.c, text/documents.h. */
+/* Tar files, and other files of texts, open for reading at any place by many threads. Must not know: what
+ * they hold, libarchive. Read next: shard_files.c, image_shards.c, text/documents.h. */
 #ifndef WEFT_SRC_DATA_SHARD_FILES_H
 #define WEFT_SRC_DATA_SHARD_FILES_H
 
@@ -24,6 +24,12 @@ weft_status weft__shards_list(weft_context *ctx, weft_image_shards *shards, size
 
 /* For a file that is no tar file: notes how large and how old it is. */
 weft_status weft__shards_plain(weft_context *ctx, weft_image_shards *shards, size_t shard, uint64_t *size);
+
+/* Uses an open file whose content is no matter of bytes. Fails like weft__shards_read if the file is not the
+ * one that was listed. */
+typedef weft_status weft__shard_use(void *user, int fd, const char *path);
+weft_status weft__shards_use(weft_context *ctx, const weft_image_shards *shards, size_t shard,
+                             weft__shard_use *use, void *user);
 
 /* Reads bytes of a file. WEFT_ERR_STATE: the file is not the one that was listed. ctx is NULL when
  * several threads do this at once. */

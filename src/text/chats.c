@@ -1,12 +1,9 @@
 /* Conversations as tokens, see chats.h. Must not know: rows of loaders. Read next: chat_line.c,
  * chats_pack.c. */
-#include <stdio.h>
 #include <string.h>
 
-#include <weft/data.h>
-
-#include "base/text.h"
 #include "text/chats.h"
+#include "text/json_lines.h"
 
 #define LINE_MAX_BYTES ((size_t)64 << 20)
 
@@ -79,16 +76,17 @@ static weft_status add_line(adding *a, const weft__chat_line *line) {
     return WEFT_OK;
 }
 
-/* Reads line `number` of a file. */
-static weft_status read_line(adding *a, const char *path, size_t number, const char *text, size_t bytes) {
+/* Reads a line of a file, or a row. */
+static weft_status read_line(void *user, const weft__json_line *line) {
+    adding *a = user;
     char where[4200];
     weft__chat_line lines[WEFT__LINE_TEXTS] = {0};
     weft_context *ctx = a->chats->ctx;
-    weft_text name = weft__text(where, sizeof where);
-    weft__put(&name, "%s:%zu", path, number);
-    if (bytes > LINE_MAX_BYTES)
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %zu bytes, more than %zu", where, bytes, LINE_MAX_BYTES);
-    weft_status status = a->read(ctx, where, text, bytes, a->template, lines);
+    weft__json_line_where(line, where, sizeof where);
+    if (line->bytes > LINE_MAX_BYTES)
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %zu bytes, more than %zu", where, line->bytes,
+                          LINE_MAX_BYTES);
+    weft_status status = a->read(ctx, where, line->text, line->bytes, a->template, lines);
     for (int i = 0; i < a->each && status == WEFT_OK; i++) {
         status = add_line(a, &lines[i]);
         if (status != WEFT_OK && status != WEFT_ERR_OOM)
@@ -98,23 +96,8 @@ static weft_status read_line(adding *a, const char *path, size_t number, const c
     return status;
 }
 
-static weft_status read_lines(adding *a, const char *path, const weft_bytes *file) {
-    const char *text = (const char *)file->data, *end = text + file->size;
-    for (size_t number = 1; text < end; number++) {
-        const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline : end;
-        size_t bytes = (size_t)(stop - text), blank = 0;
-        while (blank < bytes && strchr(" \t\r", text[blank]) && text[blank]) blank++;
-        if (blank < bytes) WEFT_TRY(read_line(a, path, number, text, bytes));
-        text = newline ? newline + 1 : end;
-    }
-    if (a->chats->n > 0) return WEFT_OK;
-    return weft__fail(a->chats->ctx, WEFT_ERR_FORMAT, "%s: the file has no conversations", path);
-}
-
 weft_status weft__chats_read(weft_context *ctx, const char *path, const weft_tokenizer *tokenizer,
                              const weft_chat_template *chat, weft__line_fn read, int each, weft_chats **out) {
-    weft_bytes file;
-    WEFT_TRY(weft_read_file(ctx, path, 0, &file));
     adding a = {.chats = weft__zalloc(ctx, sizeof *a.chats),
                 .tokenizer = tokenizer,
                 .template = chat,
@@ -123,11 +106,12 @@ weft_status weft__chats_read(weft_context *ctx, const char *path, const weft_tok
     weft_status status = a.chats ? WEFT_OK : weft__fail_oom(ctx, sizeof *a.chats, "conversations");
     if (status == WEFT_OK) {
         a.chats->ctx = ctx;
-        status = read_lines(&a, path, &file);
+        status = weft__json_lines(ctx, path, read_line, &a);
+        if (status == WEFT_OK && a.chats->n == 0)
+            status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the file has no conversations", path);
     }
     weft__free(ctx, a.ids);
     weft__free(ctx, a.begin);
-    weft_bytes_free(ctx, &file);
     if (status == WEFT_OK)
         *out = a.chats;
     else

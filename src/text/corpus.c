@@ -45,12 +45,12 @@ static void add_files(weft_corpus *c, weft__text_stream *s) {
     c->files.others += found->others;
 }
 
-/* Opens the text of a part as a stream if it stays in its files. Tar files are streams at first; if the text
- * does not stay in them, it is read as a whole. */
+/* Opens the text of a part as a stream if it stays in its files. Files of several texts are streams at first;
+ * if the texts do not stay in them, they are read as a whole. */
 static weft_status read_stream(weft_corpus *c, const weft_corpus_options *o, const char *path, int part,
-                               weft_tokenizer_kind kind, bool tars, sources *s) {
+                               weft_tokenizer_kind kind, bool several, sources *s) {
     weft__text_stream *stream = NULL;
-    if (kind == WEFT_TOKENIZER_PIPELINE && !tars)
+    if (kind == WEFT_TOKENIZER_PIPELINE && !several)
         return weft__fail(
             c->ctx, WEFT_ERR_ARGUMENT,
             "%s: this tokenizer encodes a text as a whole, so the text cannot stay in its file: "
@@ -64,7 +64,7 @@ static weft_status read_stream(weft_corpus *c, const weft_corpus_options *o, con
             path);
     WEFT_TRY(weft__text_stream_open(c->ctx, path, &stream));
     add_files(c, stream);
-    /* the texts of members are encoded one by one, so they stay in their files */
+    /* such texts are encoded one by one, so they stay in their files */
     if (o->in_files || kind == WEFT_TOKENIZER_PIPELINE) {
         c->streams[part] = stream;
         c->bytes += stream->documents.bytes;
@@ -82,18 +82,18 @@ static weft_status is_empty(const weft_corpus *c, const char *path) {
 static weft_status read_sources(weft_corpus *c, const weft_corpus_options *o, weft_tokenizer_kind kind,
                                 sources *s) {
     for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
-        bool tars;
+        bool several;
         if (!s->paths[part]) continue;
-        WEFT_TRY(weft__documents_in_tars(c->ctx, s->paths[part], &tars));
-        if (tars || o->in_files)
-            WEFT_TRY(read_stream(c, o, s->paths[part], part, kind, tars, s));
+        WEFT_TRY(weft__documents_several(c->ctx, s->paths[part], &several));
+        if (several || o->in_files)
+            WEFT_TRY(read_stream(c, o, s->paths[part], part, kind, several, s));
         else
             WEFT_TRY(weft__text_read(c->ctx, s->paths[part], kind != WEFT_TOKENIZER_BYTE, o->max_bytes,
                                      &c->files, &s->files[part]));
         if (c->streams[part]) continue;
         if (s->files[part].size == 0) return is_empty(c, s->paths[part]);
         s->spans[part] = weft__span_of(s->paths[part], &s->files[part]);
-        if (tars) /* its texts have lost their byte order marks already */
+        if (several) /* its texts have lost their byte order marks already */
             s->spans[part] =
                 (weft__span){s->paths[part], (const char *)s->files[part].data, s->files[part].size};
         c->bytes += s->files[part].size;

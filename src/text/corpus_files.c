@@ -4,9 +4,11 @@
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data/parse.h"
 #include "data/tokens.h"
 #include "text/corpus_files.h"
 #include "text/tokenizer.h"
@@ -32,6 +34,16 @@ static weft_status reserve(reading *r, size_t more) {
     r->all = (weft_bytes){data, size};
     r->capacity = capacity;
     return WEFT_OK;
+}
+
+bool weft__has_ending(const char *name, const char *ending) {
+    const size_t size = strlen(name), end = strlen(ending);
+    return size > end && strcasecmp(name + size - end, ending) == 0;
+}
+
+weft__text_form weft__text_form_of(const char *path) {
+    if (weft__has_ending(path, ".jsonl") || weft__has_ending(path, ".jsonl.gz")) return WEFT__TEXT_LINES;
+    return weft__has_ending(path, ".parquet") || weft__is_parquet(path) ? WEFT__TEXT_ROWS : WEFT__TEXT_PLAIN;
 }
 
 static weft_status append(reading *r, const char *path) {
@@ -81,6 +93,22 @@ static weft_status count_hidden(weft_context *ctx, const char *path, uint64_t *h
     return WEFT_OK;
 }
 
+/* In a folder with Parquet files, these are the texts: leaves out the others, such as README.md. */
+static void keep_parquet(weft_context *ctx, weft_corpus_files *files, weft__names *paths) {
+    size_t kept = 0, found = 0;
+    for (size_t i = 0; i < paths->count; i++) found += weft__text_form_of(paths->at[i]) == WEFT__TEXT_ROWS;
+    if (found == 0) return;
+    for (size_t i = 0; i < paths->count; i++) {
+        if (weft__text_form_of(paths->at[i]) == WEFT__TEXT_ROWS)
+            paths->at[kept++] = paths->at[i];
+        else
+            weft__free(ctx, paths->at[i]);
+    }
+    files->read -= paths->count - kept;
+    files->others += paths->count - kept;
+    paths->count = kept;
+}
+
 weft_status weft__text_paths(weft_context *ctx, const char *path, weft_corpus_files *files,
                              weft__names *paths, bool *several) {
     struct stat what;
@@ -106,6 +134,7 @@ weft_status weft__text_paths(weft_context *ctx, const char *path, weft_corpus_fi
         if (!is_folder) status = weft__names_add(ctx, paths, weft__strdup(ctx, file));
     }
     globfree(&found);
+    if (folder) keep_parquet(ctx, files, paths);
     return status;
 }
 

@@ -1,11 +1,10 @@
-/* Lists the texts of a path without reading them: 24 bytes of memory for each text, and the names of one tar
- * file at a time. Must not know: tokenizers, libarchive. Read next: passages.c. */
+/* Lists the texts of a path without reading them: 24 bytes of memory for each document, and the names of one
+ * tar file at a time. Must not know: tokenizers, libarchive. Read next: passages.c. */
 #include "text/documents.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "data/image_shards.h"
 #include "data/tokens.h"
@@ -28,38 +27,38 @@ typedef struct listing {
     size_t count, capacity;
 } listing;
 
-weft_status weft__documents_in_tars(weft_context *ctx, const char *path, bool *tars) {
+weft_status weft__documents_several(weft_context *ctx, const char *path, bool *several) {
     weft__names names = {0};
-    const weft_status status = weft__shard_paths(ctx, path, &names);
-    *tars = status == WEFT_OK && names.count > 0;
+    weft_corpus_files files = {0};
+    bool folder;
+    weft_status status = weft__shard_paths(ctx, path, &names);
+    *several = names.count > 0;
+    if (status == WEFT_OK && !*several) status = weft__text_paths(ctx, path, &files, &names, &folder);
+    for (size_t i = 0; status == WEFT_OK && !*several && i < names.count; i++)
+        *several = weft__text_form_of(names.at[i]) != WEFT__TEXT_PLAIN;
     weft__names_free(ctx, &names);
     return status;
 }
 
-static weft_status add_document(weft__documents *d, const weft__document *document) {
+static weft_status add_document(weft__documents *d, const weft__document *document, uint64_t bytes) {
     if (!weft__grow(d->ctx, &d->list, &d->capacity, d->count, sizeof *d->list))
         return weft__fail_oom(d->ctx, (d->count + 1) * sizeof *d->list, "the places of texts");
     d->list[d->count++] = *document;
-    d->bytes += document->size;
+    d->bytes += bytes;
     d->found.read++;
     return WEFT_OK;
 }
 
 /* ---- members of tar files ---- */
 
-static bool has_ending(const char *name, const char *ending) {
-    const size_t size = strlen(name), end = strlen(ending);
-    return size > end && strcasecmp(name + size - end, ending) == 0;
-}
-
 static weft_status add_entry(void *user, const weft__tar_member *m) {
     listing *l = user;
-    const bool lines = has_ending(m->name, ".jsonl");
+    const bool lines = weft__has_ending(m->name, ".jsonl");
     if (m->name[0] == '.' || strstr(m->name, "/.")) {
         l->d->found.hidden++;
         return WEFT_OK;
     }
-    if (!lines && !has_ending(m->name, ".txt") && !has_ending(m->name, ".md")) {
+    if (!lines && !weft__has_ending(m->name, ".txt") && !weft__has_ending(m->name, ".md")) {
         l->d->found.others++;
         return WEFT_OK;
     }
@@ -70,9 +69,11 @@ static weft_status add_entry(void *user, const weft__tar_member *m) {
                           weft__shards_path(l->d->files, l->file), m->name, m->no_bytes);
     if (!weft__grow(l->ctx, &l->entries, &l->capacity, l->count, sizeof *l->entries))
         return weft__fail_oom(l->ctx, (l->count + 1) * sizeof *l->entries, "members of a tar file");
-    l->entries[l->count++] =
-        (entry){.name.at = l->names.bytes,
-                .document = {.at = m->data, .size = m->size, .file = (uint32_t)l->file, .lines = lines}};
+    l->entries[l->count++] = (entry){.name.at = l->names.bytes,
+                                     .document = {.at = m->data,
+                                                  .size = m->size,
+                                                  .file = (uint32_t)l->file,
+                                                  .form = lines ? WEFT__TEXT_LINES : WEFT__TEXT_PLAIN}};
     weft__buffer_put(&l->names, m->name, strlen(m->name) + 1);
     return weft__buffer_check(&l->names);
 }
@@ -94,7 +95,7 @@ static weft_status list_tar(listing *l) {
             return weft__fail(l->ctx, WEFT_ERR_FORMAT,
                               "%s/%s: two members of the tar file have this name: remove one", path,
                               l->entries[i].name.text);
-        WEFT_TRY(add_document(l->d, &l->entries[i].document));
+        WEFT_TRY(add_document(l->d, &l->entries[i].document, l->entries[i].document.size));
     }
     if (l->d->bytes > before) return WEFT_OK;
     return weft__fail(
@@ -113,6 +114,50 @@ static weft_status list_tars(weft_context *ctx, weft__documents *d) {
     return status;
 }
 
+/* ---- Parquet files ---- */
+
+/* A Parquet file that is measured, or read. */
+typedef struct rows_use {
+    weft_context *ctx;
+    const weft__documents *d;
+    size_t file;
+    uint64_t row, end;
+    weft__rows_size size;
+} rows_use;
+
+static weft_status measure_rows(void *user, int fd, const char *path) {
+    rows_use *u = user;
+    const weft__rows_file file = {fd, path, u->file};
+    return weft__rows_measure(u->ctx, u->d->rows, &file, &u->size);
+}
+
+static weft_status read_rows(void *user, int fd, const char *path) {
+    const rows_use *u = user;
+    const weft__rows_file file = {fd, path, u->file};
+    return weft__rows_read(u->ctx, u->d->rows, &file, u->row, u->end);
+}
+
+static weft_status list_rows(weft_context *ctx, weft__documents *d, size_t i) {
+    const char *path = weft__shards_path(d->files, i);
+    rows_use u = {.ctx = ctx, .d = d, .file = i};
+    WEFT_TRY(weft__rows_check(ctx, path));
+    if (!d->rows) WEFT_TRY(weft__rows_open(d->ctx, path, "text", &d->rows));
+    WEFT_TRY(weft__shards_use(ctx, d->files, i, measure_rows, &u));
+    d->closed = true;
+    return add_document(d,
+                        &(weft__document){.size = u.size.rows, .file = (uint32_t)i, .form = WEFT__TEXT_ROWS},
+                        u.size.rows ? u.size.bytes : 0);
+}
+
+weft_status weft__documents_row(const weft__documents *d, size_t i, uint64_t row, uint64_t end,
+                                const char **text, size_t *bytes) {
+    rows_use u = {.d = d, .file = d->list[i].file, .row = row, .end = end};
+    if (weft__rows_held(d->rows, u.file, row, text, bytes)) return WEFT_OK;
+    WEFT_TRY(weft__shards_use(NULL, d->files, u.file, read_rows, &u));
+    (void)weft__rows_held(d->rows, u.file, row, text, bytes); /* it is there */
+    return WEFT_OK;
+}
+
 /* ---- plain files ---- */
 
 static weft_status list_plain(weft_context *ctx, weft__documents *d) {
@@ -120,7 +165,12 @@ static weft_status list_plain(weft_context *ctx, weft__documents *d) {
         const char *path = weft__shards_path(d->files, i);
         uint64_t size;
         unsigned char head[3] = {0};
+        const weft__text_form form = weft__text_form_of(path);
         WEFT_TRY(weft__shards_plain(ctx, d->files, i, &size));
+        if (form == WEFT__TEXT_ROWS) {
+            WEFT_TRY(list_rows(ctx, d, i));
+            continue;
+        }
         WEFT_TRY(
             weft__shards_read(ctx, d->files, i, 0, head, size < sizeof head ? (size_t)size : sizeof head));
         if (head[0] == 0x1f && head[1] == 0x8b)
@@ -129,7 +179,8 @@ static weft_status list_plain(weft_context *ctx, weft__documents *d) {
                 "%s: the file is packed with gzip, so it cannot be read from its middle: unpack "
                 "it with gzip -d",
                 path);
-        WEFT_TRY(add_document(d, &(weft__document){.size = size, .file = (uint32_t)i}));
+        d->closed = d->closed || form == WEFT__TEXT_LINES;
+        WEFT_TRY(add_document(d, &(weft__document){.size = size, .file = (uint32_t)i, .form = form}, size));
     }
     return WEFT_OK;
 }
@@ -138,11 +189,13 @@ static weft_status list_plain(weft_context *ctx, weft__documents *d) {
 
 weft_status weft__documents_list(weft_context *ctx, const char *path, weft__documents *d) {
     weft__names paths = {0};
+    bool several = true;
     *d = (weft__documents){.ctx = ctx, .closed = true};
     weft_status status = weft__shard_paths(ctx, path, &paths);
     d->tars = paths.count > 0;
     if (status == WEFT_OK && !d->tars) {
-        status = weft__text_paths(ctx, path, &d->found, &paths, &d->closed);
+        status = weft__text_paths(ctx, path, &d->found, &paths, &several);
+        d->closed = several;
         d->found.read = 0;
     }
     if (status == WEFT_OK && paths.count == 0)
@@ -153,14 +206,17 @@ weft_status weft__documents_list(weft_context *ctx, const char *path, weft__docu
     if (status == WEFT_OK) status = weft__shards_new(ctx, &paths, &d->files);
     if (status == WEFT_OK) status = d->tars ? list_tars(ctx, d) : list_plain(ctx, d);
     if (status == WEFT_OK && d->bytes == 0)
-        status = weft__fail(ctx, WEFT_ERR_FORMAT,
-                            d->closed ? "%s: this folder holds no text" : "%s: the file is empty", path);
+        status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %s", path,
+                            d->rows   ? "no row holds a text"
+                            : several ? "this folder holds no text"
+                                      : "the file is empty");
     if (status == WEFT_OK && !strchr(path, '[')) d->missing = weft__numbered_gap(ctx, paths.at, paths.count);
     weft__names_free(ctx, &paths);
     return status;
 }
 
 void weft__documents_free(weft__documents *d) {
+    weft__rows_free(d->rows);
     weft__shards_free(d->ctx, d->files);
     weft__free(d->ctx, d->list);
     weft__free(d->ctx, d->missing);

@@ -24,7 +24,8 @@ void weft__passages_free(weft__passages *p) {
 static weft_status passages_fail(const weft__passages *p, weft__place at, const char *what) {
     char name[NAME];
     weft__documents_name(p->documents, (size_t)at.document, name, sizeof name);
-    return weft__fail(NULL, WEFT_ERR_FORMAT, "%s: byte %" PRIu64 ": %s", name, at.at, what);
+    return weft__fail(NULL, WEFT_ERR_FORMAT, "%s: %s %" PRIu64 ": %s", name,
+                      weft__place_unit(p->documents, at), at.at, what);
 }
 
 /* ---- bytes ---- */
@@ -66,10 +67,11 @@ static size_t whole_characters(const char *text, size_t size) {
 
 static weft_status check_text(weft__passages *p, weft__place at, const char *text, size_t size) {
     uint32_t point;
-    if (p->documents->tars && p->utf8) {
+    const bool rows = p->documents->list[at.document].form == WEFT__TEXT_ROWS;
+    if ((p->documents->tars || rows) && p->utf8 && size) {
         const char *zero = memchr(text, '\0', size);
         if (zero) {
-            at.at += (uint64_t)(zero - text);
+            if (!rows) at.at += (uint64_t)(zero - text);
             return passages_fail(
                 p, at, "this is no text: it holds a byte 0: remove the file, or use data.source: bytes");
         }
@@ -79,7 +81,7 @@ static weft_status check_text(weft__passages *p, weft__place at, const char *tex
         const int n = byte < 0x80 ? 1 : weft__utf8_read(text + i, size - i, &point);
         if (n <= 0) {
             char what[96];
-            at.at += i;
+            if (!rows) at.at += i;
             snprintf(what, sizeof what, "(0x%02x) is not UTF-8: convert the text, or use data.source: bytes",
                      byte);
             return passages_fail(p, at, what);
@@ -156,14 +158,32 @@ static weft_status put_line(weft__passages *p, weft__place *place, weft__buffer 
     return status;
 }
 
+/* ---- rows ---- */
+
+static weft_status passages_row(weft__passages *p, weft__place *place, uint64_t end, weft__buffer *text,
+                                bool *whole) {
+    const char *row;
+    size_t size;
+    WEFT_TRY(weft__documents_row(p->documents, (size_t)place->document, place->at, end, &row, &size));
+    WEFT_TRY(check_text(p, *place, row, size));
+    weft__buffer_put(text, row, size);
+    if (size && row[size - 1] != '\n') weft__buffer_put(text, "\n", 1);
+    place->at++;
+    *whole = true;
+    return weft__buffer_check(text);
+}
+
+/* ---- all ---- */
+
 weft_status weft__passages_next(weft__passages *p, weft__place *place, weft__place end, weft__buffer *text,
                                 bool *whole) {
     const weft__document *d = &p->documents->list[place->document];
     const uint64_t limit = place->document == end.document ? end.at : d->size;
     weft_status status = WEFT_OK;
     *whole = d->size == 0;
-    if (d->size)
-        status = d->lines ? put_line(p, place, text, whole) : put_plain(p, place, limit, text, whole);
+    if (d->size && d->form == WEFT__TEXT_PLAIN) status = put_plain(p, place, limit, text, whole);
+    if (d->size && d->form == WEFT__TEXT_LINES) status = put_line(p, place, text, whole);
+    if (d->size && d->form == WEFT__TEXT_ROWS) status = passages_row(p, place, limit, text, whole);
     if (place->at == d->size) *place = (weft__place){place->document + 1, 0};
     return status;
 }
@@ -207,7 +227,7 @@ static size_t find_cut(weft__cutting cutting, const weft__buffer *room, size_t f
 typedef struct passage {
     size_t begin; /* in the text */
     uint64_t raw; /* its bytes in the file */
-    bool line;    /* of .jsonl: its bytes are no longer those of the file, so only its begin is a place */
+    bool line;    /* or row: its bytes are no longer those of the file, so only its begin is a place */
     bool starts;  /* a text begins with it */
     bool marked;  /* it begins with a byte order mark, which is not in the text */
 } passage;
@@ -233,12 +253,13 @@ weft_status weft__passages_cut(weft__passages *p, weft__place begin, weft__place
     while (!weft__place_is(place, end)) {
         const weft__place from = place;
         const weft__document *d = &p->documents->list[from.document];
-        passage last = {.begin = room->bytes, .line = d->lines, .starts = from.at == 0 || d->lines};
+        const bool line = d->form != WEFT__TEXT_PLAIN;
+        passage last = {.begin = room->bytes, .line = line, .starts = from.at == 0 || line};
         bool whole;
         WEFT_TRY(weft__passages_next(p, &place, end, room, &whole));
         if (room->bytes == last.begin || room->bytes <= BLOCK) continue;
         last.raw = (place.document == from.document ? place.at : d->size) - from.at;
-        last.marked = !d->lines && from.at == 0 && room->bytes - last.begin < last.raw;
+        last.marked = !line && from.at == 0 && room->bytes - last.begin < last.raw;
         const size_t cut = cut_in(p, room, &last);
         if (cut != SIZE_MAX) {
             *next = (weft__place){from.document, from.at + (cut - last.begin)};

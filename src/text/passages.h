@@ -6,7 +6,7 @@
 
 #include "text/documents.h"
 
-/* A place in the text: before byte `at` of a document. */
+/* A place in the text: before byte `at` of a document, or before row `at` of a Parquet file. */
 typedef struct weft__place {
     uint64_t document, at;
 } weft__place;
@@ -16,7 +16,7 @@ typedef enum weft__cutting {
     WEFT__CUT_BYTES,      /* anywhere */
     WEFT__CUT_CHARACTERS, /* between characters */
     WEFT__CUT_WORDS,      /* where the BPE of GPT-2 ends a word, whatever follows */
-    WEFT__CUT_TEXTS       /* between texts: documents, or lines of .jsonl */
+    WEFT__CUT_TEXTS       /* between texts: documents, lines of .jsonl, or rows */
 } weft__cutting;
 
 typedef struct weft__passages {
@@ -34,9 +34,14 @@ static inline bool weft__place_is(weft__place a, weft__place b) {
     return a.document == b.document && a.at == b.at;
 }
 
+/* What `at` of a place counts, for messages. */
+static inline const char *weft__place_unit(const weft__documents *documents, weft__place place) {
+    return documents->list[place.document].form == WEFT__TEXT_ROWS ? "row" : "byte";
+}
+
 /* Appends a passage from *place on to the text, not beyond `end`, and moves *place behind it: some KiB of one
- * document, or a line. *whole: a text ends with it. Failures are those of the calling thread. WEFT_ERR_FORMAT
- * names the document and the byte. */
+ * document, a line or a row. *whole: a text ends with it. Failures are those of the calling thread.
+ * WEFT_ERR_FORMAT names the document and the byte, or the row. */
 weft_status weft__passages_next(weft__passages *passages, weft__place *place, weft__place end,
                                 weft__buffer *text, bool *whole);
 

@@ -136,7 +136,8 @@ static weft_status encode_room(weft__text_stream *s, weft__place begin, weft__id
     if (status != WEFT_OK) { /* once more, with the name */
         weft__documents_name(&s->documents, (size_t)begin.document, name, sizeof name - 64);
         const size_t end = strlen(name);
-        snprintf(name + end, sizeof name - end, ": from byte %" PRIu64 " on", begin.at);
+        snprintf(name + end, sizeof name - end, ": from %s %" PRIu64 " on",
+                 weft__place_unit(&s->documents, begin), begin.at);
         span.name = name;
         status = s->tokenizer->type->encode(s->tokenizer, &span, ids);
     }

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Parquet files: the same weights and predictions as from csv files, and files and libraries that are wrong. The library is
-# that of DuckDB's Python package, which needs the symbols of Python: `make duckdb` fetches it.
+# Parquet files: the same weights and predictions as from csv files, and files and libraries that are wrong.
 # shellcheck source=tests/train/command.sh
 . "${WEFT_SOURCE_DIR:-.}/tests/train/command.sh"
+# shellcheck source=tests/train/duckdb.sh
+. "${WEFT_SOURCE_DIR:-.}/tests/train/duckdb.sh"
 
 # ---- without the library ----
 printf 'PAR1 and so on' >bad.parquet
@@ -14,19 +15,10 @@ expect 8 'libc.so.6 has no duckdb_open: it is not the library of DuckDB 1.0 or l
 one_line
 
 # ---- with it ----
-packages=${WEFT_BINARY_DIR:-$(dirname "$weft")}/duckdb
-duckdb=$(compgen -G "$packages/_duckdb*.so" | head -1)
-python=$(PYTHONPATH=$packages python3 -c 'import duckdb, sysconfig
-print(sysconfig.get_config_var("LIBDIR") + "/" + sysconfig.get_config_var("INSTSONAME"))' 2>/dev/null)
-if [ "$fail" = 0 ] && { [ -z "$duckdb" ] || [ ! -f "$python" ] || ldd "$weft" | grep -q 'lib[a-z]*san\.so'; }; then
-    echo "test_parquet: skipped, DuckDB or the shared library of Python is not there (make duckdb), or sanitizers watch"
-    exit 77
-fi
-export WEFT_DUCKDB_LIB=$duckdb
+need_duckdb test_parquet
 
 last() { compgen -G "$1/checkpoints/step-*/model.safetensors" | sort -V | tail -1; }
-with_python() { LD_PRELOAD=$python "$@"; }
-PYTHONPATH=$packages python3 - <<'PYTHON'
+in_duckdb <<'PYTHON'
 import random
 import duckdb
 random.seed(7)

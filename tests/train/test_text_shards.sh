@@ -85,7 +85,7 @@ same lstm lstm-files
 
 # ---- what is told ----
 expect 0 'data: 60 files, [0-9]+ bytes, [0-9]+ tokens \(byte\), from shards' "$weft" plan gpt.yaml --set data.path=shards --set data.tokenizer=byte
-check "what was skipped" grep -q 'skipped: 4 hidden names (with a dot in front), 60 members of other kinds' out
+check "what was skipped" grep -q 'skipped: 4 hidden names (with a dot in front), 60 files of other kinds' out
 check "no file is missing" bash -c '! grep -q missing out'
 expect 0 'the text stays in its files \(data.in_files\)' "$weft" plan gpt.yaml --set data.path=shards --set data.in_files=true
 expect 0 'data: 30 files' "$weft" plan gpt.yaml --set 'data.path=shards/part-{01..02}.tar'

@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "base/utf8.h"
+#include "text/passages.h"
 #include "text/train/train.h"
 
 #define BLOCK    ((size_t)4 << 20)  /* bytes of text that are read at once */
@@ -137,7 +138,50 @@ static weft_status read_blocks(weft__words *w, weft__regex *pattern, const char 
     }
 }
 
+/* Documents are read without a context: makes a failure of the calling thread one of the words' context. */
+static weft_status documents_failure(const weft__words *w, weft_status status) {
+    /* a file that changes meanwhile is no error of the program */
+    const weft_status own = status == WEFT_ERR_STATE ? WEFT_ERR_FORMAT : status;
+    return status == WEFT_OK ? WEFT_OK : weft__fail(w->ctx, own, "%s", weft_last_error(NULL));
+}
+
+/* Counts the words of files that hold several texts, text by text. */
+static weft_status read_texts(weft__words *w, weft__regex *pattern, const weft__documents *documents,
+                              weft__buffer *room) {
+    const weft__place end = {documents->count, 0};
+    weft__passages passages = {.documents = documents};
+    weft__buffer text = {0};
+    weft_status status = WEFT_OK;
+    for (weft__place at = {0}; status == WEFT_OK && !weft__place_is(at, end);) {
+        bool whole = false;
+        if (w->ctx) status = weft__go_on(w->ctx);
+        if (status == WEFT_OK)
+            status = documents_failure(w, weft__passages_next(&passages, &at, end, &text, &whole));
+        if (status != WEFT_OK || (!whole && text.bytes < BLOCK) || text.bytes == 0) continue;
+        const size_t done = whole ? text.bytes : block_end(text.text, text.bytes);
+        status = count_words(w, pattern, &(weft__span){"a text", text.text, done}, room);
+        text.bytes -= done;
+        memmove(text.text, text.text + done, text.bytes);
+    }
+    weft__passages_free(&passages);
+    weft__buffer_free(&text);
+    return status;
+}
+
+static weft_status read_documents(weft__words *w, weft__regex *pattern, const char *path) {
+    weft__documents documents;
+    weft__buffer room = {.ctx = w->ctx};
+    weft_status status = documents_failure(w, weft__documents_list(NULL, path, &documents));
+    if (status == WEFT_OK) status = read_texts(w, pattern, &documents, &room);
+    weft__documents_free(&documents);
+    weft__buffer_free(&room);
+    return status;
+}
+
 weft_status weft__words_read(weft__words *w, weft__regex *pattern, const char *path) {
+    bool several;
+    WEFT_TRY(weft__documents_several(w->ctx, path, &several));
+    if (several) return read_documents(w, pattern, path);
     gzFile file = gzopen(path, "rb");
     if (!file)
         return weft__fail(w->ctx, WEFT_ERR_IO, "%s: cannot be opened: %s", path,

@@ -1,10 +1,11 @@
-/* Finds the format of data by the name of a file and, of JSON lines, by the keys of the first line. Must not
- * know: other keys. Read next: config.c. */
+/* Finds the format of data by the name of a file, and by the keys of JSON lines or the columns of Parquet.
+ * Must not know: other keys. Read next: config.c. */
 #include <string.h>
 #include <sys/stat.h>
 
 #include <weft/preferences.h>
 
+#include "text/json_lines.h"
 #include "train/config/config.h"
 
 static const struct {
@@ -23,11 +24,25 @@ static bool ends_with(const char *text, size_t size, const char *suffix) {
     return size > end && strncmp(text + size - end, suffix, end) == 0;
 }
 
+/* Returns what language models learn from Parquet files, by their columns. */
+static weft__source parquet_source(const char *path) {
+    static const char *const keys[] = {"\"messages\"", "\"conversations\"", "\"completion\""};
+    weft__buffer row = {0};
+    bool chats = false;
+    if (weft_preferences_is(path)) return WEFT__SOURCE_PREFERENCES;
+    weft__json_lines_first(path, &row);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        chats = chats || weft__json_line_has(&row, keys[i]);
+    weft__buffer_free(&row);
+    return chats ? WEFT__SOURCE_CHATS : WEFT__SOURCE_TEXT;
+}
+
 const char *weft__config_source(weft__model_type model, const char *path) {
     struct stat what;
     const bool language = weft__config_language(model),
                folder = !language && stat(path, &what) == 0 && S_ISDIR(what.st_mode);
     size_t size = strlen(path);
+    if (language && weft__json_lines_parquet(path)) return source_rows[parquet_source(path)].word;
     if (model == WEFT__MODEL_ENCODER) return source_rows[WEFT__SOURCE_TEXTS].word; /* csv files, too */
     if (!language && ends_with(path, size, ".gz")) size -= 3; /* token files are not packed */
     if (!language && ends_with(path, size, ".parquet")) return source_rows[WEFT__SOURCE_CSV].word;

@@ -182,7 +182,7 @@ static void put_files(weft_corpus_files files, weft__lines *l) {
         weft__line_item(l, files.folders + files.others == 0, "%llu hidden name%s (with a dot in front)",
                         (unsigned long long)files.hidden, weft__plural((int64_t)files.hidden));
     if (files.others)
-        weft__line_item(l, true, "%llu member%s of other kinds", (unsigned long long)files.others,
+        weft__line_item(l, true, "%llu file%s of other kinds", (unsigned long long)files.others,
                         weft__plural((int64_t)files.others));
     if (files.folders)
         weft__line_item(l, true, "%llu folder%s inside the folder", (unsigned long long)files.folders,

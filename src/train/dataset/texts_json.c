@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "data/parse.h"
+#include "text/json_lines.h"
 #include "train/dataset/texts.h"
 
 #define NONE SIZE_MAX /* the place of a cell that is no text */
@@ -71,32 +72,21 @@ static weft_status take_row(json_lines *r, size_t line, json_t *object) {
     return WEFT_OK;
 }
 
-static weft_status parse_line(json_lines *r, size_t line, const char *text, size_t bytes) {
+static weft_status parse_line(void *user, const weft__json_line *line) {
+    json_lines *r = user;
     weft__json json;
     json_error_t error;
     json_t *root;
     weft__json_open(&json, r->ctx);
-    weft_status status = weft__json_load(&json, text, bytes, JSON_REJECT_DUPLICATES, &error, &root);
+    weft_status status =
+        weft__json_load(&json, line->text, line->bytes, JSON_REJECT_DUPLICATES, &error, &root);
     if (status == WEFT_ERR_FORMAT)
-        status = weft__fail(r->ctx, status, "%s: line %zu, column %d: %.160s", r->path, line, error.column,
-                            error.text);
+        status = weft__fail(r->ctx, status, "%s: line %zu, column %d: %.160s", r->path, (size_t)line->number,
+                            error.column, error.text);
     else if (status == WEFT_OK)
-        status = take_row(r, line, root);
+        status = take_row(r, (size_t)line->number, root);
     weft__json_close(&json);
     return status;
-}
-
-static weft_status parse_lines(json_lines *r, const weft_bytes *file) {
-    const char *text = (const char *)file->data, *end = text + file->size;
-    for (size_t line = 1; text < end; line++) {
-        const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline : end;
-        size_t bytes = (size_t)(stop - text), blank = 0;
-        while (blank < bytes && text[blank] && strchr(" \t\r", text[blank])) blank++;
-        if (blank < bytes) WEFT_TRY(parse_line(r, line, text, bytes));
-        text = newline ? newline + 1 : end;
-    }
-    if (r->table->rows > 0) return WEFT_OK;
-    return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: the file has no lines", r->path);
 }
 
 /* Makes the cells of the table, in one block. */
@@ -112,13 +102,12 @@ static weft_status finish_cells(json_lines *r) {
 }
 
 weft_status weft__texts_read_json(weft_context *ctx, const char *path, weft_table *table) {
-    weft_bytes file;
     json_lines r = {.ctx = ctx, .path = path, .table = table, .text = {.ctx = ctx}};
     *table = (weft_table){0};
-    WEFT_TRY(weft_read_file(ctx, path, 0, &file));
-    weft_status status = parse_lines(&r, &file);
+    weft_status status = weft__json_lines(ctx, path, parse_line, &r);
+    if (status == WEFT_OK && table->rows == 0)
+        status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the file has no lines", path);
     if (status == WEFT_OK) status = finish_cells(&r);
-    weft_bytes_free(ctx, &file);
     weft__buffer_free(&r.text);
     weft__free(ctx, r.begin);
     return status;

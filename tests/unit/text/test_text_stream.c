@@ -166,6 +166,33 @@ static void test_same(void **state) {
     weft_tokenizer_free(bpe);
 }
 
+/* Lines of .jsonl files are the texts that they hold. */
+static void test_lines(void **state) {
+    (void)state;
+    assert_int_equal(mkdir(in_scratch("lines"), 0755), 0);
+    FILE *plain = fopen(in_scratch("plain"), "wb"), *lines[2];
+    lines[0] = fopen(in_scratch("lines/a.jsonl"), "wb");
+    lines[1] = fopen(in_scratch("lines/b.jsonl"), "wb");
+    assert_true(plain && lines[0] && lines[1]);
+    for (unsigned i = 0; i < 3000; i++) {
+        const unsigned n = draw(1000);
+        fprintf(plain, "weft %u\nover the warp\n", n);
+        fprintf(lines[i >= 1700], "%s{\"id\": %u, \"text\": \"weft %u\\nover the warp%s\"}",
+                i % 7 ? "" : "\n", i, n, i % 3 ? "" : "\\n");
+        if (i != 2999) fputs("\r\n", lines[i >= 1700]);
+    }
+    assert_int_equal(fclose(plain) | fclose(lines[0]) | fclose(lines[1]), 0);
+    const weft_corpus_options kinds[] = {{.validation_fraction = 0.2}, {.kind = WEFT_TOKENIZER_BYTE}};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        compare(in_scratch("lines"), &kinds[k]);
+        weft_corpus *one = open_corpus(in_scratch("plain"), kinds[k], false),
+                    *other = open_corpus(in_scratch("lines"), kinds[k], true);
+        assert_true(weft_corpus_hash(one) == weft_corpus_hash(other));
+        weft_corpus_free(one);
+        weft_corpus_free(other);
+    }
+}
+
 /* ---- refusals ---- */
 
 static void expect(const char *path, weft_corpus_options options, weft_status wanted, const char *message) {
@@ -223,7 +250,7 @@ static void test_changed(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_changed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_lines),
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_changed)};
     return cmocka_run_group_tests_name("text_stream", tests, scratch_setup, scratch_teardown);
 }

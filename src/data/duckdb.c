@@ -1,0 +1,178 @@
+/* The library of DuckDB, see duckdb.h. Must not know: what files hold. Read next: device/shared_library.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* secure_getenv */
+#endif
+#include "data/duckdb.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/shared_library.h"
+
+/* ---- DuckDB's functions, as duckdb.h declares them since version 1 ---- */
+
+typedef struct duckdb_database_ *duckdb_database;
+typedef struct duckdb_connection_ *duckdb_connection;
+typedef struct duckdb_chunk_ *duckdb_chunk;
+typedef struct duckdb_vector_ *duckdb_vector;
+typedef struct duckdb_result {
+    uint64_t deprecated[3];
+    void *more[3];
+    uint64_t room[10]; /* later versions may add fields */
+} duckdb_result;
+
+/* A text of a vector. A short one is inside. */
+typedef union duckdb_string {
+    struct {
+        uint32_t bytes;
+        char text[12];
+    } inside;
+    struct {
+        uint32_t bytes;
+        char prefix[4];
+        const char *text;
+    } elsewhere;
+} duckdb_string;
+
+#define FUNCTIONS(X)                                                                                         \
+    X(int, duckdb_open, (const char *path, duckdb_database *database))                                       \
+    X(int, duckdb_connect, (duckdb_database database, duckdb_connection * connection))                       \
+    X(int, duckdb_query, (duckdb_connection connection, const char *query, duckdb_result *result))           \
+    X(const char *, duckdb_result_error, (duckdb_result * result))                                           \
+    X(void, duckdb_destroy_result, (duckdb_result * result))                                                 \
+    X(void, duckdb_disconnect, (duckdb_connection * connection))                                             \
+    X(void, duckdb_close, (duckdb_database * database))                                                      \
+    X(duckdb_chunk, duckdb_fetch_chunk, (duckdb_result result))                                              \
+    X(void, duckdb_destroy_data_chunk, (duckdb_chunk * chunk))                                               \
+    X(uint64_t, duckdb_data_chunk_get_size, (duckdb_chunk chunk))                                            \
+    X(duckdb_vector, duckdb_data_chunk_get_vector, (duckdb_chunk chunk, uint64_t column))                    \
+    X(void *, duckdb_vector_get_data, (duckdb_vector vector))                                                \
+    X(uint64_t *, duckdb_vector_get_validity, (duckdb_vector vector))
+
+static struct {
+#define MEMBER(type, name, arguments) type(*name) arguments;
+    FUNCTIONS(MEMBER)
+#undef MEMBER
+} duckdb;
+
+static const weft_shared_symbol functions[] = {
+#define SYMBOL(type, name, arguments) {#name, offsetof(__typeof__(duckdb), name)},
+    FUNCTIONS(SYMBOL)
+#undef SYMBOL
+};
+
+static const char *const files[] = {
+#if defined(__APPLE__)
+    "libduckdb.dylib"
+#else
+    "libduckdb.so"
+#endif
+};
+
+static weft_shared_library library = {
+    .files = files,
+    .n_files = 1,
+    .wanted = functions,
+    .n_wanted = sizeof functions / sizeof *functions,
+    .table = &duckdb,
+    .absent = "Weft reads Parquet by the library of DuckDB: install libduckdb (duckdb.org), name it by "
+              "WEFT_DUCKDB_LIB, or write the file as csv or JSON lines",
+    .old = "it is not the library of DuckDB 1.0 or later"};
+
+/* ---- databases ---- */
+
+struct weft__duckdb {
+    weft_context *ctx;
+    duckdb_database database;
+    duckdb_connection connection;
+};
+
+static weft_status duckdb_start(weft_context *ctx, const char *path, bool one_thread, weft__duckdb *db) {
+    /* nothing is fetched from a network, and no folder is made for what exceeds memory */
+    static const char *const settings[] = {"SET autoinstall_known_extensions = false",
+                                           "SET temp_directory = ''", "SET threads = 1"};
+    duckdb_result result = {.room = {0}};
+    if (duckdb.duckdb_open(NULL, &db->database) != 0 ||
+        duckdb.duckdb_connect(db->database, &db->connection) != 0)
+        return weft__fail(ctx, WEFT_ERR_IO, "%s: DuckDB does not start", path);
+    for (int i = 0; i < (one_thread ? 3 : 2); i++)
+        WEFT_TRY(weft__duckdb_query(ctx, db, path, settings[i], NULL));
+    /* some rows of a file need not all pages of their row group; old versions have no such setting */
+    (void)duckdb.duckdb_query(db->connection, "SET disable_parquet_prefetching = true", &result);
+    duckdb.duckdb_destroy_result(&result);
+    return WEFT_OK;
+}
+
+weft_status weft__duckdb_open(weft_context *ctx, const char *path, bool one_thread, weft__duckdb **out) {
+    const char *named = secure_getenv("WEFT_DUCKDB_LIB");
+    const char *why = weft__shared_library_open(&library, named && *named ? named : NULL, NULL);
+    *out = NULL;
+    if (why) return weft__fail(ctx, WEFT_ERR_IO, "%s: %s", path, why);
+    weft__duckdb *db = weft__zalloc(ctx, sizeof *db);
+    if (!db) return weft__fail_oom(ctx, sizeof *db, "DuckDB");
+    db->ctx = ctx;
+    const weft_status status = duckdb_start(ctx, path, one_thread, db);
+    if (status == WEFT_OK)
+        *out = db;
+    else
+        weft__duckdb_close(db);
+    return status;
+}
+
+void weft__duckdb_close(weft__duckdb *db) {
+    if (!db) return;
+    if (db->connection) duckdb.duckdb_disconnect(&db->connection);
+    if (db->database) duckdb.duckdb_close(&db->database);
+    weft__free(db->ctx, db);
+}
+
+/* ---- queries ---- */
+
+/* Calls the visitor with each row of a chunk. */
+static weft_status visit_chunk(duckdb_chunk chunk, const weft__duckdb_visit *visit) {
+    const uint64_t rows = duckdb.duckdb_data_chunk_get_size(chunk), *valid[WEFT__DUCKDB_CELLS];
+    const duckdb_string *texts[WEFT__DUCKDB_CELLS];
+    for (int c = 0; c < visit->cells; c++) {
+        duckdb_vector vector = duckdb.duckdb_data_chunk_get_vector(chunk, (uint64_t)c);
+        texts[c] = duckdb.duckdb_vector_get_data(vector);
+        valid[c] = duckdb.duckdb_vector_get_validity(vector); /* NULL: no value is null */
+    }
+    for (uint64_t row = 0; row < rows; row++) {
+        weft__duckdb_cell cells[WEFT__DUCKDB_CELLS] = {{0}};
+        for (int c = 0; c < visit->cells; c++) {
+            const duckdb_string *at = &texts[c][row];
+            if (valid[c] && !(valid[c][row / 64] >> row % 64 & 1)) continue;
+            cells[c].bytes = at->inside.bytes;
+            cells[c].text = at->inside.bytes <= sizeof at->inside.text ? at->inside.text : at->elsewhere.text;
+        }
+        WEFT_TRY(visit->row(visit->user, cells));
+    }
+    return WEFT_OK;
+}
+
+static weft_status visit_rows(const duckdb_result *result, const weft__duckdb_visit *visit) {
+    weft_status status = WEFT_OK;
+    while (status == WEFT_OK) {
+        duckdb_chunk chunk = duckdb.duckdb_fetch_chunk(*result);
+        if (!chunk) break;
+        status = visit_chunk(chunk, visit);
+        duckdb.duckdb_destroy_data_chunk(&chunk);
+    }
+    return status;
+}
+
+weft_status weft__duckdb_query(weft_context *ctx, weft__duckdb *db, const char *path, const char *query,
+                               const weft__duckdb_visit *visit) {
+    duckdb_result result = {.room = {0}};
+    weft_status status = WEFT_OK;
+    if (duckdb.duckdb_query(db->connection, query, &result) != 0) {
+        const char *why = duckdb.duckdb_result_error(&result);
+        if (!why) why = "it does not say why";
+        status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: DuckDB cannot read it: %.*s", path,
+                            (int)strcspn(why, "\n"), why); /* the other lines show the query */
+    } else if (visit) {
+        status = visit_rows(&result, visit);
+    }
+    duckdb.duckdb_destroy_result(&result);
+    return status;
+}

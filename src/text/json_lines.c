@@ -1,0 +1,153 @@
+/* Files of JSON objects, see json_lines.h. Must not know: what the objects mean. Read next:
+ * data/parquet_rows.h. */
+#define _POSIX_C_SOURCE 200809L
+#include "text/json_lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <weft/data.h>
+
+#include "data/parquet_rows.h"
+#include "io/publish.h" /* weft__fail_io */
+#include "text/corpus_files.h"
+
+#define HEAD ((unsigned)1 << 20) /* bytes of a file of lines that hold its first object */
+
+void weft__json_line_where(const weft__json_line *line, char *where, size_t size) {
+    snprintf(where, size, line->row ? "%s: row %" PRIu64 : "%s:%" PRIu64, line->path, line->number);
+}
+
+/* ---- lines ---- */
+
+static weft_status visit_lines(weft_context *ctx, const char *path, weft__json_line_visit *visit,
+                               void *user) {
+    weft_bytes file;
+    WEFT_TRY(weft_read_file(ctx, path, 0, &file));
+    const char *text = (const char *)file.data, *end = text + file.size;
+    weft_status status = WEFT_OK;
+    for (uint64_t number = 1; status == WEFT_OK && text < end; number++) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline : end;
+        const weft__json_line line = {path, false, number, text, (size_t)(stop - text)};
+        size_t blank = 0;
+        while (blank < line.bytes && text[blank] && strchr(" \t\r", text[blank])) blank++;
+        if (blank < line.bytes) status = visit(user, &line);
+        text = newline ? newline + 1 : end;
+    }
+    weft_bytes_free(ctx, &file);
+    return status;
+}
+
+/* ---- rows ---- */
+
+/* Visits at most `most` rows of an open file. */
+static weft_status visit_file(weft_context *ctx, const weft__rows_file *file, uint64_t most,
+                              weft__json_line_visit *visit, void *user) {
+    weft__rows *rows;
+    weft__rows_size size;
+    WEFT_TRY(weft__rows_open(ctx, file->path, NULL, &rows));
+    weft_status status = weft__rows_measure(ctx, rows, file, &size);
+    if (size.rows < most) most = size.rows;
+    for (uint64_t row = 0; status == WEFT_OK && row < most; row++) {
+        weft__json_line line = {.path = file->path, .row = true, .number = row};
+        if (!weft__rows_held(rows, file->number, row, &line.text, &line.bytes))
+            status = weft__rows_read(ctx, rows, file, row, most);
+        if (status == WEFT_OK) {
+            (void)weft__rows_held(rows, file->number, row, &line.text, &line.bytes); /* it is there */
+            status = visit(user, &line);
+        }
+    }
+    weft__rows_free(rows);
+    return status;
+}
+
+static weft_status visit_rows(weft_context *ctx, const char *path, uint64_t most,
+                              weft__json_line_visit *visit, void *user) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) return weft__fail_io(ctx, "open", path, errno);
+    const weft__rows_file file = {.fd = fd, .path = path};
+    weft_status status = weft__rows_check(ctx, path);
+    if (status == WEFT_OK) status = visit_file(ctx, &file, most, visit, user);
+    close(fd);
+    return status;
+}
+
+/* ---- all ---- */
+
+weft_status weft__json_lines(weft_context *ctx, const char *path, weft__json_line_visit *visit, void *user) {
+    weft__names paths = {0};
+    weft_corpus_files files = {0};
+    bool several;
+    weft_status status = weft__text_paths(ctx, path, &files, &paths, &several);
+    for (size_t i = 0; status == WEFT_OK && i < paths.count; i++)
+        status = weft__text_form_of(paths.at[i]) == WEFT__TEXT_ROWS
+                     ? visit_rows(ctx, paths.at[i], UINT64_MAX, visit, user)
+                     : visit_lines(ctx, paths.at[i], visit, user);
+    weft__names_free(ctx, &paths);
+    return status;
+}
+
+/* ---- the first object ---- */
+
+static weft_status take_object(void *user, const weft__json_line *line) {
+    weft__buffer_set(user, line->text, line->bytes);
+    return WEFT_OK;
+}
+
+static void first_line(const char *path, weft__buffer *object) {
+    gzFile file = gzopen(path, "rb"); /* reads files that are not packed, too */
+    char *head = file ? weft__alloc(NULL, HEAD + 1) : NULL;
+    const int bytes = head ? gzread(file, head, HEAD) : -1;
+    if (bytes > 0) {
+        head[bytes] = '\0';
+        const char *line = head + strspn(head, " \t\r\n");
+        weft__buffer_set(object, line, strcspn(line, "\n"));
+    }
+    weft__free(NULL, head);
+    if (file) (void)gzclose(file);
+}
+
+/* Finds the first file of a path. The caller frees the names. False: there is none. */
+static bool first_file(const char *path, weft__names *paths) {
+    weft_corpus_files files = {0};
+    bool several;
+    *paths = (weft__names){0};
+    return weft__text_paths(NULL, path, &files, paths, &several) == WEFT_OK && paths->count > 0;
+}
+
+bool weft__json_lines_parquet(const char *path) {
+    weft__names paths;
+    const bool is = first_file(path, &paths) && weft__text_form_of(paths.at[0]) == WEFT__TEXT_ROWS;
+    weft__names_free(NULL, &paths);
+    return is;
+}
+
+void weft__json_lines_first(const char *path, weft__buffer *object) {
+    weft__names paths;
+    weft_status status = WEFT_OK;
+    weft__buffer_set(object, "", 0);
+    if (first_file(path, &paths)) {
+        if (weft__text_form_of(paths.at[0]) == WEFT__TEXT_ROWS)
+            status = visit_rows(NULL, paths.at[0], 1, take_object, object);
+        else
+            first_line(paths.at[0], object);
+    }
+    weft__names_free(NULL, &paths);
+    weft__buffer_put(object, "", 1); /* the 0 */
+    if (status != WEFT_OK || object->failed) object->bytes = 0;
+}
+
+bool weft__json_line_has(const weft__buffer *object, const char *key) {
+    if (object->bytes == 0) return false;
+    for (const char *at = object->text; (at = strstr(at, key)); at++) {
+        const char *after = at + strlen(key);
+        after += strspn(after, " \t");
+        if (*after == ':' && (at == object->text || at[-1] != '\\')) return true; /* no quote inside a text */
+    }
+    return false;
+}
