@@ -1,10 +1,6 @@
 /* The library of DuckDB, see duckdb.h. Must not know: what files hold. Read next: device/shared_library.h. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* secure_getenv */
-#endif
 #include "data/duckdb.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "device/shared_library.h"
@@ -72,6 +68,7 @@ static const char *const files[] = {
 static weft_shared_library library = {
     .files = files,
     .n_files = 1,
+    .variable = "WEFT_DUCKDB_LIB",
     .wanted = functions,
     .n_wanted = sizeof functions / sizeof *functions,
     .table = &duckdb,
@@ -104,8 +101,7 @@ static weft_status duckdb_start(weft_context *ctx, const char *path, bool one_th
 }
 
 weft_status weft__duckdb_open(weft_context *ctx, const char *path, bool one_thread, weft__duckdb **out) {
-    const char *named = secure_getenv("WEFT_DUCKDB_LIB");
-    const char *why = weft__shared_library_open(&library, named && *named ? named : NULL, NULL);
+    const char *why = weft__shared_library_open(&library, NULL, NULL);
     *out = NULL;
     if (why) return weft__fail(ctx, WEFT_ERR_IO, "%s: %s", path, why);
     weft__duckdb *db = weft__zalloc(ctx, sizeof *db);

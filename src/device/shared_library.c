@@ -1,10 +1,14 @@
 /* Opens libraries at run time, and finds their functions.
  * Must not know: what libraries do. Read next: shared_library.h. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* secure_getenv */
+#endif
 #include "device/shared_library.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,13 +49,26 @@ static void *open_any(weft_shared_library *l, const char *file) {
     return handle;
 }
 
+/* Returns why the loader refuses a file that is there, as " (reason)", or "". */
+static const char *refusal(const char *file, char text[200]) {
+    const char *said = dlerror();
+    text[0] = 0;
+    if (!said || access(file, R_OK) != 0) return text;
+    if (strncmp(said, file, strlen(file)) == 0 && said[strlen(file)] == ':') said += strlen(file) + 2;
+    snprintf(text, 200, " (%.150s)", said);
+    return text;
+}
+
 static void shared_library_look(weft_shared_library *l, const char *file, const char *hidden) {
+    char why[200];
+    const char *named = l->variable && !file ? secure_getenv(l->variable) : NULL;
+    if (named && *named) file = named;
     void *handle = open_any(l, file);
     const char *missing = handle ? resolve(l, handle, hidden) : NULL;
     l->reason[0] = 0;
     if (!handle)
-        snprintf(l->reason, sizeof l->reason, "%.150s cannot be opened: %s", file ? file : l->files[0],
-                 l->absent);
+        snprintf(l->reason, sizeof l->reason, "%.150s cannot be opened%s: %s", file ? file : l->files[0],
+                 file ? refusal(file, why) : "", l->absent);
     else if (missing)
         snprintf(l->reason, sizeof l->reason, "%.150s has no %s: %s", l->path, missing, l->old);
     else if (l->gone && dlsym(handle, l->gone))

@@ -17,6 +17,7 @@ typedef struct weft_shared_library weft_shared_library;
 struct weft_shared_library {
     const char *const *files; /* names, the best first */
     int n_files;
+    const char *variable; /* of the environment, which may name another file; NULL: there is none */
     const weft_shared_symbol *wanted; /* all functions that Weft calls */
     int n_wanted;
     const weft_shared_symbol *optional; /* functions that some versions lack; their pointers are then NULL */
@@ -37,7 +38,8 @@ struct weft_shared_library {
 };
 
 /* Opens the library once in the process. Returns NULL, or why this fails and what helps. Thread-safe. For
- * tests: `file` replaces the search, and the function `hidden` is reported as missing. Both may be NULL. */
+ * tests: `file` replaces the search and the variable, and the function `hidden` is reported as missing. Both
+ * may be NULL. */
 const char *weft__shared_library_open(weft_shared_library *library, const char *file, const char *hidden);
 
 /* Writes the folder of the running program. `make cuda` and `make webgpu` put libraries below it. Returns

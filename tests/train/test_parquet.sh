@@ -13,6 +13,10 @@ one_line
 expect 8 'libc.so.6 has no duckdb_open: it is not the library of DuckDB 1.0 or later' \
     env WEFT_DUCKDB_LIB=libc.so.6 "$weft" train mlp --data bad.parquet --quiet
 one_line
+# the loader's reason, if it refuses a file
+expect 8 "bad.parquet cannot be opened \\((invalid ELF header|file too short)\\): Weft reads Parquet by the library of DuckDB" \
+    env WEFT_DUCKDB_LIB="$PWD/bad.parquet" "$weft" train mlp --data bad.parquet --quiet
+one_line
 
 # ---- with it ----
 need_duckdb test_parquet

@@ -1,11 +1,7 @@
 /* The WebGPU library, opened at run time: wgpu-native or Dawn.
  * Must not know: devices. Read next: device/shared_library.h, api.h. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* secure_getenv */
-#endif
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "device/shared_library.h"
 #include "device/webgpu/api.h"
@@ -75,6 +71,7 @@ static void check_version(weft_shared_library *library) {
 static weft_shared_library library = {
     .files = files,
     .n_files = sizeof files / sizeof *files,
+    .variable = "WEFT_WGPU_LIB",
     .wanted = wanted,
     .n_wanted = sizeof wanted / sizeof *wanted,
     .optional = optional,
@@ -88,9 +85,7 @@ static weft_shared_library library = {
     .start = check_version};
 
 const char *weft__webgpu_open_library(void) {
-    const char *named = secure_getenv("WEFT_WGPU_LIB");
-    const char *file = weft__webgpu_hook.library ? weft__webgpu_hook.library : named && *named ? named : NULL;
-    return weft__shared_library_open(&library, file, weft__webgpu_hook.missing);
+    return weft__shared_library_open(&library, weft__webgpu_hook.library, weft__webgpu_hook.missing);
 }
 
 void weft__webgpu_forget_library(void) { library.looked = false; }
