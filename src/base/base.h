@@ -51,6 +51,7 @@ struct weft_context {
     weft_scope *scope;            /* innermost open scope */
     struct weft_strings *strings; /* interned strings, live as long as the context */
     struct weft_device *device;
+    struct weft__process_link *link; /* to the devices of other processes; NULL: exchanges use the host */
     struct weft_compiler *compiler; /* owner of the program cache */
     struct weft_module *modules;    /* list of root modules */
     struct weft_shell *shells;      /* see weft__shell_leave */

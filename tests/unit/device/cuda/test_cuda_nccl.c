@@ -33,7 +33,7 @@
 
 /* The counters of the simulated NCCL. NULL for the real one, since the number of GPUs is then unknown. */
 static fake_nccl_state *counts(void) {
-    if (weft__nccl_open()) return NULL;
+    if (weft__nccl_open(&weft__nccl)) return NULL;
     void *library = dlopen("libnccl.so.2", RTLD_NOLOAD | RTLD_NOW);
     return library ? dlsym(library, "fake_nccl") : NULL;
 }
@@ -78,7 +78,7 @@ static void test_sums_over_cards(void **state) {
     static const char *const cards[2] = {"cuda:0", "cuda:1"}, *const same[2] = {"cuda:0", "cuda:0"};
     fake_nccl_state *c = counts();
     if (!c) return skip();
-    assert_int_equal(weft__nccl_version(), 22801);
+    assert_int_equal(weft__nccl_version(&weft__nccl), 22801);
     assert_true(sum_over(cards, WEFT_F32, WEFT_OK));
     assert_true(sum_over(cards, WEFT_F64, WEFT_OK));
     assert_int_equal(c->cliques, 1);
@@ -87,10 +87,10 @@ static void test_sums_over_cards(void **state) {
     assert_false(sum_over(cards, WEFT_F32, WEFT_ERR_DEVICE));
     assert_true(sum_over(cards, WEFT_F32, WEFT_OK)); /* with new communicators */
     assert_int_equal(c->cliques, 2);
-    weft__nccl_file = "libabsent.so";
+    weft__nccl.file = "libabsent.so";
     weft__cuda_forget();
     assert_false(sum_over(cards, WEFT_F32, WEFT_OK));
-    weft__nccl_file = NULL;
+    weft__nccl.file = NULL;
     weft__cuda_forget();
     assert_int_equal(c->sums, 3);
     assert_int_equal(c->refused, 0);
@@ -190,7 +190,7 @@ static void test_cards_share_a_step(void **state) {
         copy n[2];
         const int cards = way ? 2 : 1;
         weft_parameter_info info;
-        weft__nccl_file = way == 2 ? "libabsent.so" : NULL;
+        weft__nccl.file = way == 2 ? "libabsent.so" : NULL;
         c->decline = way == 3;
         weft__cuda_forget();
         for (int i = 0; i < cards; i++) make(&n[i], i ? "cuda:1" : "cuda:0");
@@ -202,7 +202,7 @@ static void test_cards_share_a_step(void **state) {
         assert_int_equal(weft_read(info.tensor, weights[way], sizeof *weights), WEFT_OK);
         for (int i = 0; i < cards; i++) close_copy(&n[i]);
     }
-    weft__nccl_file = NULL;
+    weft__nccl.file = NULL;
     c->decline = 0;
     weft__cuda_forget();
     for (int way = 1; way < 4; way++) assert_memory_equal(weights[0], weights[way], sizeof *weights);
