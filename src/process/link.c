@@ -40,15 +40,20 @@ static void find_obstacle(const weft_process_group *g, const weft_link_offer *of
     }
 }
 
-/* Collects a text of each process, and writes the first one that is not empty to `why`, with its rank. */
+/* Why a link does not open, unless another process knows better. */
+static const char late[] = "it does not open in time; a larger time limit may help";
+
+/* Collects a text of each process, and writes the first reason to `why`, with its rank. */
 static weft_status first_text(weft_process_group *g, const char *own, char why[WHY]) {
     const size_t size = (size_t)g->size;
     char(*all)[WEFT_LINK_REASON] = weft__array(NULL, size, sizeof *all);
     if (!all) return weft__fail_oom(NULL, size * sizeof *all, "a link between devices");
     snprintf(all[g->rank], sizeof *all, "%s", own ? own : "");
     const weft_status status = weft_process_group_all_gather(g, all, sizeof *all);
-    for (int i = 0; i < g->size && status == WEFT_OK && !why[0]; i++)
-        if (all[i][0]) snprintf(why, WHY, "rank %d (%s): %s", i, g->hosts[i], all[i]);
+    int first = -1;
+    for (int i = g->size - 1; i >= 0 && status == WEFT_OK; i--)
+        if (all[i][0] && (first < 0 || strcmp(all[i], late) != 0)) first = i;
+    if (first >= 0) snprintf(why, WHY, "rank %d (%s): %s", first, g->hosts[first], all[first]);
     weft__free(NULL, all);
     return status;
 }
@@ -83,7 +88,7 @@ static const char *await_opening(const weft_process_group *g, const weft__proces
     bool ended = false;
     while (!(error = l->functions->test(l->link, false, &ended)) && !ended) {
         if (weft__process_group_now() - from > OPEN_SHARE * g->timeout)
-            return "it does not open in time; a larger time limit may help";
+            return late;
         nanosleep(&nap, NULL);
     }
     return error;

@@ -9,11 +9,12 @@
  *     FAKE_NCCL_LOG=FILE     each communicator appends a line when it ends: its calls, and how it ended
  *     FAKE_NCCL_REFUSE=1     no communicator is made
  *     FAKE_NCCL_FAIL=7       the seventh group fails while it is under way
+ *     FAKE_NCCL_STOP=7       the process stops (SIGSTOP) when it submits the seventh group
  *     FAKE_NCCL_VERSION=...  instead of 22801
  * Read next: nccl.h, queue.c. */
 #include "nccl.h"
 
-#include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,7 +310,7 @@ static ncclResult_t open_communicator(struct ncclComm *comm) {
 
 static ncclResult_t submit_waiting(struct ncclComm *comm) {
     struct fake_ranks *r = comm->others;
-    const char *fail = getenv("FAKE_NCCL_FAIL");
+    const char *fail = getenv("FAKE_NCCL_FAIL"), *stop = getenv("FAKE_NCCL_STOP");
     group *g = r->waiting;
     if (!g->polled) {
         g->polled = true;
@@ -317,6 +318,7 @@ static ncclResult_t submit_waiting(struct ncclComm *comm) {
     }
     r->waiting = NULL;
     if (fail && r->groups == atol(fail)) return r->failed = INTERNAL_ERROR;
+    if (stop && r->groups == atol(stop)) raise(SIGSTOP);
     fake_enter_card(comm->card);
     const unsigned error = fake_enqueue_when(g->calls[0].stream, is_ready, do_group, g);
     fake_leave_card();

@@ -11,7 +11,7 @@
 enum {
     CONFIG_MAGIC = 0xcafebeef,
     CONFIG_VERSION = 21400, /* 2.14 */
-    CLOSE_NAPS = 10000      /* of a millisecond each, until the other processes close the link, too */
+    CLOSE_NAPS = 3000        /* of a millisecond each, until the other processes close the link, too */
 };
 
 struct weft_link {
