@@ -59,7 +59,7 @@ static inline void weft__process_group_purpose(weft_process_group *group, uint64
 
 /* What a process waits for. */
 typedef struct weft__awaited {
-    const char *engine;                            /* for messages */
+    const char *engine;                           /* for messages */
     const char *(*test)(void *user, bool *ended); /* returns NULL or a message; also makes transfers go on */
     void (*give_up)(void *user); /* called after a failure, before the others are called; may be NULL */
     void *user;

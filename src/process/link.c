@@ -87,8 +87,7 @@ static const char *await_opening(const weft_process_group *g, const weft__proces
     const char *error = NULL;
     bool ended = false;
     while (!(error = l->functions->test(l->link, false, &ended)) && !ended) {
-        if (weft__process_group_now() - from > OPEN_SHARE * g->timeout)
-            return late;
+        if (weft__process_group_now() - from > OPEN_SHARE * g->timeout) return late;
         nanosleep(&nap, NULL);
     }
     return error;
@@ -160,14 +159,14 @@ static void give_up_link(void *user) {
 /* Waits until a transfer is submitted, or until all is done. error: what the transfer returned. */
 static weft_status await_link(weft__process_link *l, const char *error, bool done) {
     l->done = done;
-    return weft__process_group_await(l->group, error,
-                                     &(weft__awaited){l->name, test_link, give_up_link, l});
+    return weft__process_group_await(l->group, error, &(weft__awaited){l->name, test_link, give_up_link, l});
 }
 
 static weft_status is_open(const weft__process_link *l) {
     return l->link ? WEFT_OK
-                   : weft__fail(NULL, WEFT_ERR_STATE, "the link between the devices has failed before: start "
-                                                      "the processes again");
+                   : weft__fail(NULL, WEFT_ERR_STATE,
+                                "the link between the devices has failed before: start "
+                                "the processes again");
 }
 
 weft_status weft__process_link_all_reduce(weft__process_link *l, weft_buffer *data, size_t at,

@@ -229,7 +229,9 @@ API cuCtxPopCurrent_v2(CUcontext *context) {
     return 0;
 }
 
-__attribute__((visibility("default"))) void fake_enter_card(int card) { cuCtxPushCurrent_v2(&contexts[card]); }
+__attribute__((visibility("default"))) void fake_enter_card(int card) {
+    cuCtxPushCurrent_v2(&contexts[card]);
+}
 
 __attribute__((visibility("default"))) void fake_leave_card(void) {
     CUcontext context;

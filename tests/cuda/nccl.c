@@ -68,7 +68,8 @@ ncclResult_t ncclGroupStart(void) {
 ncclResult_t fake_nccl_add(fake_call call) {
     if (!call.comm->alive || !depth || n_calls == CALLS_MOST || !fake_nccl_size(call.type))
         return fake_nccl_refuse("what is not known here");
-    if (!call.comm->others && call.kind != REDUCE) return fake_nccl_refuse("another call than a sum of cards");
+    if (!call.comm->others && call.kind != REDUCE)
+        return fake_nccl_refuse("another call than a sum of cards");
     calls[n_calls++] = call;
     return 0;
 }
@@ -104,8 +105,8 @@ ncclResult_t ncclGroupEnd(void) {
     if (calls[0].comm->others) return fake_nccl_submit(calls, n);
     if (fake_nccl.fail && --fake_nccl.fail == 0) return INTERNAL_ERROR;
     for (int k = 0; k < n; k++) {
-        if (calls[k].comm->others || calls[k].comm->ranks != n || calls[k].comm->rank != k || calls[k].count != calls[0].count ||
-            calls[k].type != calls[0].type)
+        if (calls[k].comm->others || calls[k].comm->ranks != n || calls[k].comm->rank != k ||
+            calls[k].count != calls[0].count || calls[k].type != calls[0].type)
             return fake_nccl_refuse("cards that sum otherwise");
         fake_settle(calls[k].stream);
     }

@@ -115,8 +115,7 @@ static size_t bytes_of(const fake_call *c) { return c->count * fake_nccl_size(c-
 
 static void add_message(group *g, const fake_call *c, bool out, int peer, void *to) {
     struct fake_ranks *r = g->comm->others;
-    g->messages[g->n_messages++] =
-        (message){out, peer, out ? r->sent[peer]++ : r->received[peer]++, c, to};
+    g->messages[g->n_messages++] = (message){out, peer, out ? r->sent[peer]++ : r->received[peer]++, c, to};
 }
 
 static void add_messages(group *g, const fake_call *c) {
@@ -127,8 +126,7 @@ static void add_messages(group *g, const fake_call *c) {
             add_message(g, c, true, i, NULL);
         if ((c->kind == RECEIVE || (c->kind == BROADCAST && !root)) && i == c->peer)
             add_message(g, c, false, i, c->to);
-        if (other && c->kind == GATHER)
-            add_message(g, c, false, i, (char *)c->to + (size_t)i * bytes_of(c));
+        if (other && c->kind == GATHER) add_message(g, c, false, i, (char *)c->to + (size_t)i * bytes_of(c));
         if (other && c->kind == REDUCE) add_message(g, c, false, i, NULL);
     }
 }
@@ -228,14 +226,16 @@ static unsigned do_group(void *data) {
 
 ncclResult_t fake_nccl_submit(const fake_call *calls, int n) {
     struct fake_ranks *r = calls[0].comm->others;
-    if (!r->open || r->ending || r->waiting) return fake_nccl_refuse("a group before the last call has ended");
+    if (!r->open || r->ending || r->waiting)
+        return fake_nccl_refuse("a group before the last call has ended");
     group *g = calloc(1, sizeof *g);
     g->comm = calls[0].comm;
     g->n_calls = n;
     for (int i = 0; i < n; i++) {
         const fake_call *c = &calls[i];
         const size_t bytes = bytes_of(c);
-        if (c->comm != g->comm || c->stream != calls[0].stream || (c->from && !fake_is_on_card(c->from, bytes)) ||
+        if (c->comm != g->comm || c->stream != calls[0].stream ||
+            (c->from && !fake_is_on_card(c->from, bytes)) ||
             (c->to && !fake_is_on_card(c->to, bytes * (c->kind == GATHER ? (size_t)c->comm->ranks : 1))))
             return fake_nccl_refuse("memory that is not of the card, or another communicator");
         g->calls[i] = *c;
@@ -299,7 +299,8 @@ static ncclResult_t open_communicator(struct ncclComm *comm) {
         int card = 0;
         name_file(comm->others, path, "joined-%d", i);
         FILE *file = fopen(path, "rb");
-        if (!file || fread(&card, sizeof card, 1, file) != 1 || card < 0 || card >= CARDS_MOST) return SYSTEM_ERROR;
+        if (!file || fread(&card, sizeof card, 1, file) != 1 || card < 0 || card >= CARDS_MOST)
+            return SYSTEM_ERROR;
         fclose(file);
         if (taken[card]) return fake_nccl_refuse("two ranks on one card");
         taken[card] = true;
@@ -347,7 +348,8 @@ static void leave(struct ncclComm *comm, const char *how) {
     const char *log = getenv("FAKE_NCCL_LOG");
     FILE *file = log ? fopen(log, "a") : NULL;
     if (file)
-        fprintf(file, "rank %d of %d on card %d: sums=%ld sends=%ld receives=%ld gathers=%ld broadcasts=%ld %s\n",
+        fprintf(file,
+                "rank %d of %d on card %d: sums=%ld sends=%ld receives=%ld gathers=%ld broadcasts=%ld %s\n",
                 comm->rank, comm->ranks, comm->card, r->calls[REDUCE], r->calls[SEND], r->calls[RECEIVE],
                 r->calls[GATHER], r->calls[BROADCAST], how);
     if (file) fclose(file);

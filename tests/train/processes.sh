@@ -35,7 +35,7 @@ same() {
 begin() {
     local n=$1 run=$2
     shift 2
-    $mpirun -n "$n" ./rank.sh train long.yaml --run "$run" --quiet "$@" >"$run.out" 2>&1 &
+    "${mpirun:?}" -n "$n" ./rank.sh train long.yaml --run "$run" --quiet "$@" >"$run.out" 2>&1 &
     job=$!
     wait_for_line '"step": 50,' "$run/metrics.jsonl"
 }

@@ -5,7 +5,8 @@
  *     numbers of each device      |  part 0  |  part 1  |  part 2  |
  *     device 1 receives           part 1 of device 0, of device 1, of device 2, and adds them up
  *
- * Must not know: what is summed. Read next: share.c, process/link.c, docs/design/045-links-between-cards.md. */
+ * Must not know: what is summed. Read next: share.c, process/link.c, docs/design/045-links-between-cards.md.
+ */
 #include "compiler/profile/profile.h"
 #include "compiler/program.h"
 #include "ops/build.h"
@@ -15,12 +16,13 @@ static const char *const where = NULL;
 
 enum {
     PIECE_BYTES = 32 << 20, /* of all processes that are exchanged at once */
-    SMALL_BYTES = 1 << 16,  /* of all processes: each of them adds up all, since one transfer is faster than two */
-    ALIGNED = 16            /* numbers: parts begin at a multiple of 64 bytes */
+    SMALL_BYTES =
+        1 << 16, /* of all processes: each of them adds up all, since one transfer is faster than two */
+    ALIGNED = 16 /* numbers: parts begin at a multiple of 64 bytes */
 };
 
 /* Numbers of a part of the next piece, if so many numbers are left. 0: they are few. */
-static size_t part_of(size_t left, size_t size, size_t each) {
+static size_t linked_part(size_t left, size_t size, size_t each) {
     const size_t most = PIECE_BYTES / each / size, part = left / size < most ? left / size : most;
     return left * each * size <= SMALL_BYTES ? 0 : part / ALIGNED * ALIGNED;
 }
@@ -29,7 +31,7 @@ static size_t part_of(size_t left, size_t size, size_t each) {
 static size_t received_at_once(size_t count, size_t size, size_t each) {
     size_t most = 0, part;
     for (size_t at = 0; at < count; at += size * part) {
-        part = part_of(count - at, size, each);
+        part = linked_part(count - at, size, each);
         const size_t n = size * (part ? part : count - at);
         if (n > most) most = n;
         if (!part) break;
@@ -110,7 +112,7 @@ static weft_status sum_linked_exactly(weft__process_link *link, const weft_tenso
     WEFT_TRY(weft_tensor_status(received));
     weft_status status = weft__storage_place(t->ctx, received->storage);
     for (size_t at = 0; at < count && status == WEFT_OK;) {
-        const size_t part = part_of(count - at, size, each);
+        const size_t part = linked_part(count - at, size, each);
         status = part ? sum_linked_piece(link, t, at, part, received)
                       : sum_linked_small(link, t, at, count - at, received);
         at += part ? size * part : count - at;

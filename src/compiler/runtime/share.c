@@ -96,8 +96,8 @@ weft_status weft__sum_shared(weft_tensor *const *list, size_t n, weft_process_gr
     if (n > 1 && (!tree || n == 2)) WEFT_TRY(by_devices(list, n, &done)); /* two numbers have but one sum */
     if (done && !group) return WEFT_OK;
     const weft__span span = weft__profile_enter(list[0]->ctx, WEFT__DOING_EXCHANGE);
-    const weft_status status = group && list[0]->ctx->link ? by_links(list, n, done, tree)
-                                                           : by_host(list, n, done, group, tree);
+    const weft_status status =
+        group && list[0]->ctx->link ? by_links(list, n, done, tree) : by_host(list, n, done, group, tree);
     weft__profile_leave(list[0]->ctx, span);
     return status;
 }

@@ -28,8 +28,8 @@ static void *open_path(const char *path, char opened[WEFT_LIBRARY_PATH]) {
     return handle;
 }
 
-/* Opens the newest file of the library in a folder. `folder` may be a pattern, such as "/opt/rocm-*". NULL: the folders of
- * the loader. */
+/* Opens the newest file of the library in a folder. `folder` may be a pattern, such as "/opt/rocm-*". NULL:
+ * the folders of the loader. */
 static void *open_in(const weft_shared_library *l, const char *folder, const char *below,
                      char path[WEFT_LIBRARY_PATH]) {
     void *handle = NULL;

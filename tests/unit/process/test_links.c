@@ -90,8 +90,7 @@ static void test_gathered_parts(void **state) {
     static const int64_t sizes[] = {96, 90, 40, 32}; /* of three ranks: the last ones have less, or nothing */
     (void)state;
     if (test_without_gpu()) return skip();
-    for (size_t i = 0; i < COUNT(sizes); i++)
-        run_threads(3, 60, gather_parts, (void *)(uintptr_t)&sizes[i]);
+    for (size_t i = 0; i < COUNT(sizes); i++) run_threads(3, 60, gather_parts, (void *)(uintptr_t)&sizes[i]);
 }
 
 /* ---- ranks without a link ---- */
@@ -123,11 +122,13 @@ static void leave_rank(weft_process_group *g, void *user) {
     weft_context *ctx = open_linked(g);
     const int64_t n = 10;
     weft_tensor *t = weft_variable_new(ctx, "numbers", WEFT_F32, 1, &n, NULL);
+    EXPECT(weft_process_group_barrier(g) == WEFT_OK);
     weft_process_group_set_timeout(g, 0.5);
     weft__process_group_purpose(g, 7, "the gradients");
     if (weft_process_group_rank(g) + 1 < weft_process_group_size(g)) {
         EXPECT(weft__sum_shared(&t, 1, g, true) == WEFT_ERR_TIMEOUT);
-        EXPECT(strstr(weft_last_error(NULL), "step 7: waited 0.5 s for the gradients: no answer from rank 2"));
+        EXPECT(strstr(weft_last_error(NULL), "step 7: waited 0")); /* the first of them calls the others */
+        EXPECT(strstr(weft_last_error(NULL), " s for the gradients: no answer from rank 2 ("));
         EXPECT(weft__sum_shared(&t, 1, g, true) == WEFT_ERR_STATE);
         weft_close(ctx);
     } else {
@@ -147,7 +148,7 @@ static void test_missing_rank(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_linked_sums),   cmocka_unit_test(test_pieces_of_sums),
+        cmocka_unit_test(test_linked_sums),    cmocka_unit_test(test_pieces_of_sums),
         cmocka_unit_test(test_gathered_parts), cmocka_unit_test(test_other_devices),
         cmocka_unit_test(test_missing_rank),
     };

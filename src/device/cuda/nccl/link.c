@@ -11,7 +11,7 @@
 enum {
     CONFIG_MAGIC = 0xcafebeef,
     CONFIG_VERSION = 21400, /* 2.14 */
-    CLOSE_NAPS = 3000        /* of a millisecond each, until the other processes close the link, too */
+    CLOSE_NAPS = 3000       /* of a millisecond each, until the other processes close the link, too */
 };
 
 struct weft_link {
@@ -130,7 +130,8 @@ static const char *nccl_link(weft_device *device, const char id[WEFT_LINK_ID], i
 
 /* ---- transfers ---- */
 
-/* Orders transfers with large uploads to a buffer, and lets the device know of work: see driver/transfer.c. */
+/* Orders transfers with large uploads to a buffer, and lets the device know of work: see driver/transfer.c.
+ */
 static CUresult link_order(weft_link *l, weft_buffer *buffer, bool before) {
     weft__cuda *d = weft__cuda_of(l->device);
     weft__gpu_of(l->device)->unseen = true;
@@ -165,7 +166,7 @@ static const char *group_end(weft_link *l, weft_buffer *a, weft_buffer *b, ncclR
     return error ? driver_failed(d, error) : NULL;
 }
 
-static char *place_of(const weft_link *l, const weft_buffer *buffer, size_t at) {
+static char *link_place(const weft_link *l, const weft_buffer *buffer, size_t at) {
     const CUdeviceptr address =
         ((const weft_gpu_buffer *)buffer)->address + weft__gpu_of(l->device)->guard + at;
     return (char *)(uintptr_t)address; // NOLINT(performance-no-int-to-ptr)
@@ -173,21 +174,21 @@ static char *place_of(const weft_link *l, const weft_buffer *buffer, size_t at) 
 
 static const char *nccl_all_reduce(weft_link *l, weft_buffer *data, size_t at, weft_dtype dtype,
                                    size_t count) {
-    char *place = place_of(l, data, at);
+    char *place = link_place(l, data, at);
     const char *error = group_begin(l, data, data);
     if (error) return error;
-    const ncclResult_t refused = l->nccl->functions.ncclAllReduce(
-        place, place, count, dtype == WEFT_F64 ? ncclFloat64 : ncclFloat32, ncclSum, l->comm,
-        weft__cuda_of(l->device)->stream);
+    const ncclResult_t refused =
+        l->nccl->functions.ncclAllReduce(place, place, count, dtype == WEFT_F64 ? ncclFloat64 : ncclFloat32,
+                                         ncclSum, l->comm, weft__cuda_of(l->device)->stream);
     return group_end(l, data, data, refused);
 }
 
 static const char *nccl_all_to_all(weft_link *l, weft_buffer *from, size_t from_at, weft_buffer *to,
                                    size_t to_at, size_t part) {
     const weft__nccl_functions *f = &l->nccl->functions;
-    const CUstream stream = weft__cuda_of(l->device)->stream;
-    const char *error = group_begin(l, from, to), *send = place_of(l, from, from_at);
-    char *receive = place_of(l, to, to_at);
+    CUstream stream = weft__cuda_of(l->device)->stream;
+    const char *error = group_begin(l, from, to), *send = link_place(l, from, from_at);
+    char *receive = link_place(l, to, to_at);
     ncclResult_t refused = 0;
     if (error) return error;
     for (int i = 0; i < l->size && !is_bad(refused); i++) {
@@ -202,9 +203,9 @@ static const char *nccl_all_to_all(weft_link *l, weft_buffer *from, size_t from_
 static const char *nccl_all_gather(weft_link *l, weft_buffer *from, size_t from_at, weft_buffer *to,
                                    size_t to_at, size_t part, size_t bytes) {
     const weft__nccl_functions *f = &l->nccl->functions;
-    const CUstream stream = weft__cuda_of(l->device)->stream;
-    const char *error = group_begin(l, from, to), *own = place_of(l, from, from_at);
-    char *all = place_of(l, to, to_at);
+    CUstream stream = weft__cuda_of(l->device)->stream;
+    const char *error = group_begin(l, from, to), *own = link_place(l, from, from_at);
+    char *all = link_place(l, to, to_at);
     ncclResult_t refused = 0;
     if (error) return error;
     if (bytes == part * (size_t)l->size)

@@ -110,7 +110,8 @@ static clique *nccl_take(weft_device *device, clique *like) {
         weft__log(device->ctx, WEFT_LOG_WARNING,
                   "%s and %d more cards: the host adds up their gradients, since %s refuses: %s; "
                   "NCCL_DEBUG=WARN tells more",
-                  device->name, like->n - 1, like->nccl->name, like->nccl->functions.ncclGetErrorString(error));
+                  device->name, like->n - 1, like->nccl->name,
+                  like->nccl->functions.ncclGetErrorString(error));
     if (n_cliques == CLIQUES_MOST) nccl_drop(&cliques[0]);
     cliques[n_cliques] = *like;
     return &cliques[n_cliques++];

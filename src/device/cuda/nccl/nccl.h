@@ -1,6 +1,6 @@
-/* NCCL as Weft sees it: sums over the cards of one process, and links between cards of several processes. RCCL,
- * for AMD's cards, is the same under another name.
- * Must not know: what is summed. Read next: nccl.c, link.c. */
+/* NCCL as Weft sees it: sums over the cards of one process, and links between cards of several processes.
+ * RCCL, for AMD's cards, is the same under another name. Must not know: what is summed. Read next: nccl.c,
+ * link.c. */
 #ifndef WEFT_DEVICE_CUDA_NCCL_NCCL_H
 #define WEFT_DEVICE_CUDA_NCCL_NCCL_H
 
