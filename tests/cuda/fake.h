@@ -42,8 +42,8 @@
  *     FAKE_CUDA_KEEP=1           keeps the folders /tmp/fake-nvrtc-*, with the source whose lines are
  * reported test_cuda_card.c has a planted fault for each check.
  *
- * It does not check: delayed loads, conflicts of banks (tests/ptx counts them), and what the host or NCCL
- * access while launches run.
+ * It does not check: delayed loads, conflicts of banks (tests/ptx counts them), and what the host, or
+ * NCCL within a process, access while launches run.
  *
  * Read next: driver.c, items.c. */
 #ifndef WEFT_TESTS_CUDA_FAKE_H

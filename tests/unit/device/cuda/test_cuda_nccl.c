@@ -1,5 +1,6 @@
 /* Several GPUs: sums by NCCL or RCCL, and a training step on two GPUs. Uses the simulated driver and NCCL
- * (tests/cuda/nccl.c) with two GPUs; with WEFT_TEST_GPU=hip those of HIP. Compares the declarations with nccl.h if it is installed. */
+ * (tests/cuda/nccl.c) with two GPUs; with WEFT_TEST_GPU=hip those of HIP. Compares the declarations with
+ * nccl.h if it is installed. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
