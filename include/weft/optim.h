@@ -32,9 +32,9 @@ typedef struct weft_optimizer weft_optimizer;
  * parameters count as pairs of floats
  * - exact_sum: adds the gradients of micro-batches in a binary tree. A step then has the same bits on any
  *   number of copies that share it. Each of several copies must have 1, 2, 4, 8, ... micro-batches. One copy
- *   keeps log2(n) sums of gradients for n micro-batches; several copies keep 1 + log2(m), for m micro-batches
- *   each. Without exact_sum there is one sum. For more than two copies in a process the host adds, not NCCL.
- */
+ *   keeps log2(n) sums of gradients for n micro-batches, and one more on cards; several copies keep
+ *   1 + log2(m), for m micro-batches each. Without exact_sum there is one sum. For more than two copies in a
+ *   process the host adds, not NCCL. */
 
 typedef struct weft_sgd_options {
     double lr;

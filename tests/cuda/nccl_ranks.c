@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { RANKS_MOST = 16, MESSAGES_MOST = CALLS_MOST * 2 * RANKS_MOST, MAGIC = (int)0xcafebeef };
+enum { RANKS_MOST = 16, MESSAGES_MOST = CALLS_MOST * 2 * RANKS_MOST };
 
 typedef struct message {
     bool out;
@@ -279,7 +279,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t *config) {
     const int card = fake_current_card();
-    if (config->size != sizeof *config || config->magic != (unsigned)MAGIC || config->version != 21400 ||
+    if (config->size != sizeof *config || config->magic != 0xcafebeefU || config->version != 21400 ||
         config->blocking || ranks < 2 || ranks > RANKS_MOST || rank < 0 || rank >= ranks || card < 0)
         return fake_nccl_refuse("a communicator with other options, or no card");
     if (getenv("FAKE_NCCL_REFUSE")) return SYSTEM_ERROR;

@@ -8,8 +8,9 @@
 #include "device/cuda/cuda.h"
 #include "device/cuda/nccl/nccl.h"
 
+#define CONFIG_MAGIC 0xcafebeefU
+
 enum {
-    CONFIG_MAGIC = 0xcafebeef,
     CONFIG_VERSION = 21400, /* 2.14 */
     CLOSE_NAPS = 3000       /* of a millisecond each, until the other processes close the link, too */
 };

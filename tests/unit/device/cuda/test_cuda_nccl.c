@@ -32,6 +32,10 @@
 #include "device/cuda/nccl/nccl.def"
 #undef NCCL_FUNCTION
 #undef NCCL_CONSTANT
+_Static_assert(sizeof(ncclUniqueId) == WEFT_LINK_ID, "an id has another size");
+_Static_assert(offsetof(ncclConfig_t, size) == 0 && offsetof(ncclConfig_t, magic) == 8 &&
+                   offsetof(ncclConfig_t, version) == 12 && offsetof(ncclConfig_t, blocking) == 16,
+               "the options of a communicator begin otherwise");
 #endif
 
 /* of device/hip/hip.h, which may not be included with nccl.h: both define cuBLAS's types */
