@@ -14,6 +14,7 @@
  * Read next: nccl.h, queue.c. */
 #include "nccl.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -342,6 +343,18 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state) {
     return 0;
 }
 
+/* Removes the folder, with messages that nobody has received. */
+static void remove_folder(const struct fake_ranks *r) {
+    char path[300];
+    DIR *folder = opendir(r->folder);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        name_file(r, path, "%.90s", entry->d_name);
+        if (entry->d_name[0] != '.') unlink(path);
+    }
+    if (folder) closedir(folder);
+    rmdir(r->folder);
+}
+
 /* The last rank removes the folder. */
 static void leave(struct ncclComm *comm, const char *how) {
     const struct fake_ranks *r = comm->others;
@@ -353,16 +366,8 @@ static void leave(struct ncclComm *comm, const char *how) {
                 comm->rank, comm->ranks, comm->card, r->calls[REDUCE], r->calls[SEND], r->calls[RECEIVE],
                 r->calls[GATHER], r->calls[BROADCAST], how);
     if (file) fclose(file);
-    static const char *const files[] = {"joined", "closed", "gone"};
-    char path[300];
     note(comm, "gone");
-    if (!all_have(comm, "gone")) return;
-    for (int i = 0; i < comm->ranks; i++)
-        for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
-            name_file(r, path, "%s-%d", files[k], i);
-            unlink(path);
-        }
-    rmdir(r->folder);
+    if (all_have(comm, "gone")) remove_folder(r);
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
