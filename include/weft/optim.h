@@ -32,8 +32,9 @@ typedef struct weft_optimizer weft_optimizer;
  * parameters count as pairs of floats
  * - exact_sum: adds the gradients of micro-batches in a binary tree. A step then has the same bits on any
  *   number of copies that share it. Each of several copies must have 1, 2, 4, 8, ... micro-batches. One copy
- *   keeps log2(n) sums of gradients for n micro-batches; several copies keep 1 + log2(m), for m micro-batches
- *   each. Without exact_sum there is one sum. For more than two copies the host adds, not NCCL. */
+ *   keeps log2(n) sums of gradients for n micro-batches, and one more on cards; several copies keep
+ *   1 + log2(m), for m micro-batches each. Without exact_sum there is one sum. For more than two copies in a
+ *   process the host adds, not NCCL. */
 
 typedef struct weft_sgd_options {
     double lr;
@@ -123,8 +124,8 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_micro_batch(weft_optimizer *opt
 /* Adds the gradients of the loss to the sum, which starts at 0 after each step. Changes no parameter. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_add_gradients(weft_optimizer *opt, weft_tensor *loss);
 /* All-reduce: adds the sums of the n optimizers, in their order, and gives each the total. Different CUDA
- * devices do this with NCCL if it is installed. Otherwise the host adds and waits for the devices.
- * WEFT_ERR_STATE if an optimizer has no sum yet, WEFT_ERR_SHAPE if parameters differ. */
+ * devices do this with NCCL if it is installed, HIP devices with RCCL. Otherwise the host adds and waits for
+ * the devices. WEFT_ERR_STATE if an optimizer has no sum yet, WEFT_ERR_SHAPE if parameters differ. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_all_reduce(weft_optimizer *const *optimizers, size_t n);
 /* Divides the sum by `micro_batches`, the number of micro-batches of all copies, and changes the
  * parameters. */
@@ -140,7 +141,8 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_update(weft_optimizer *opt, int
  * which have one micro-batch each. weft_optimizer_accumulate(opt, loss, k, of) makes one of which each
  * process has `of` micro-batches: before you record micro-batch k, call weft_optimizer_micro_batch with
  * weft_optimizer_batch_number(opt, k, of). On cpu the processes exchange their gradients while the last
- * micro-batch is still computed. */
+ * micro-batch is still computed. Cards exchange them afterwards, by NCCL or RCCL if all processes have it and
+ * a card of their own. */
 
 /* group NULL: leaves the group. WEFT_ERR_STATE if the processes differ in the optimizer, its options, its
  * number of steps, or the names and shapes of the parameters. All processes must call it. */

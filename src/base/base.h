@@ -51,10 +51,11 @@ struct weft_context {
     weft_scope *scope;            /* innermost open scope */
     struct weft_strings *strings; /* interned strings, live as long as the context */
     struct weft_device *device;
-    struct weft_compiler *compiler; /* owner of the program cache */
-    struct weft_module *modules;    /* list of root modules */
-    struct weft_shell *shells;      /* see weft__shell_leave */
-    struct weft_graph *graph;       /* state of recording, see graph/graph.h */
+    struct weft__process_link *link; /* to the devices of other processes; NULL: exchanges use the host */
+    struct weft_compiler *compiler;  /* owner of the program cache */
+    struct weft_module *modules;     /* list of root modules */
+    struct weft_shell *shells;       /* see weft__shell_leave */
+    struct weft_graph *graph;        /* state of recording, see graph/graph.h */
     struct {
         weft_status (*eval)(weft_context *ctx, weft_tensor *const *tensors, size_t count);
         weft_status (*buffer_new)(weft_context *ctx, size_t bytes, struct weft_buffer **buffer);

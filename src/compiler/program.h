@@ -243,4 +243,16 @@ weft_status weft__sum_shared(weft_tensor *const *list, size_t n, weft_process_gr
 weft_status weft__parts_shared(weft_tensor *whole, int64_t first, int64_t n, int64_t part,
                                weft_process_group *group);
 
+/* ---- linked.c ---- */
+/* Links the device of the context to those of the other processes of the group, if all can be linked. All
+ * processes must call it. NULL: there are no other processes. */
+weft_status weft__link_devices(weft_context *ctx, weft_process_group *group);
+/* Replaces a variable, of f32 or f64, by its sum over the processes of ctx->link. */
+weft_status weft__sum_linked(weft_tensor *t, bool tree);
+/* Gives all processes the parts of `bytes` bytes of a variable, from byte `first` on: process i has written
+ * those from first + i * part on. */
+weft_status weft__parts_linked(weft_tensor *whole, size_t first, size_t part, size_t bytes);
+/* The memory of the device that such a sum of `count` numbers takes. 0: there is no link. */
+uint64_t weft__linked_bytes(const weft_context *ctx, weft_dtype dtype, size_t count);
+
 #endif

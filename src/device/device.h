@@ -57,6 +57,45 @@ struct weft_exchanger {
     weft_status (*failed)(const weft_exchanger *x);
 };
 
+/* ---- links: devices of several processes that exchange data without the host ---- */
+
+enum { WEFT_LINK_ID = 128, WEFT_LINK_NAME = 32, WEFT_LINK_REASON = 320 };
+
+/* What a device tells the other processes before they are linked. */
+typedef struct weft_link_offer {
+    char library[WEFT_LINK_NAME];  /* that links them, with its version: "NCCL 2.28.3" */
+    char card[WEFT_LINK_NAME];     /* what only this card of the machine has: its place on the bus */
+    char reason[WEFT_LINK_REASON]; /* why the device cannot be linked, and what helps; "": it can be */
+} weft_link_offer;
+
+typedef struct weft_link weft_link;
+
+/* Functions return NULL, or a message that lives until the next call in this thread. Transfers are submitted
+ * to the device in order with its programs, and return before they are done. All processes must submit the
+ * same transfers in the same order. Places and sizes are in bytes. */
+typedef struct weft_link_functions {
+    void (*offer)(weft_device *device, weft_link_offer *offer);
+    /* Makes the identity of a new link. One process makes it, and tells it to all. */
+    const char *(*identify)(weft_device *device, char id[WEFT_LINK_ID]);
+    /* Begins to open a link. It is open when `test` says that this has ended. */
+    const char *(*open)(weft_device *device, const char id[WEFT_LINK_ID], int rank, int size,
+                        weft_link **link);
+    /* Adds up `count` numbers, f32 or f64, over all processes, in an order of its own. */
+    const char *(*all_reduce)(weft_link *link, weft_buffer *data, size_t at, weft_dtype dtype, size_t count);
+    /* Part i of `from` goes to process i, and part i of `to` comes from process i. */
+    const char *(*all_to_all)(weft_link *link, weft_buffer *from, size_t from_at, weft_buffer *to,
+                              size_t to_at, size_t part);
+    /* Collects `bytes` bytes of which process i has part i, at from_at; the last parts may be shorter or
+     * empty. The own part of `to` may be `from` itself. */
+    const char *(*all_gather)(weft_link *link, weft_buffer *from, size_t from_at, weft_buffer *to,
+                              size_t to_at, size_t part, size_t bytes);
+    /* Tells whether the last call is submitted, so that a program may be submitted after it; done: whether
+     * all submitted work of the device is done. */
+    const char *(*test)(weft_link *link, bool done, bool *ended);
+    /* broken: ends transfers that other processes never make. */
+    void (*close)(weft_link *link, bool broken);
+} weft_link_functions;
+
 /* ---- programs ---- */
 
 /* The place of an operand: byte `offset` in the buffer that is bound to `slot`. Slot 0 is the program's
@@ -164,6 +203,8 @@ typedef struct weft_device_extras {
      * none can. */
     weft_status (*sum)(weft_device *const *devices, weft_buffer *const *buffers, size_t n, weft_dtype dtype,
                        size_t count, bool *done);
+    /* Links the device to those of other processes. NULL: it cannot. */
+    const weft_link_functions *links;
     /* Downloads all n pieces, and waits only once. NULL: they are downloaded one after the other. */
     weft_status (*download_all)(weft_device *device, const weft_piece *pieces, size_t n);
     /* Fills in what the card reports about itself. All fields are NaN before the call. Returns false if the
@@ -263,6 +304,7 @@ void weft__device_set_timing(weft_device *device, bool on);
 const weft_timing *weft__device_timings(weft_device *device, const weft_executable *executable);
 weft_status weft__device_sum(weft_device *const *devices, weft_buffer *const *buffers, size_t n,
                              weft_dtype dtype, size_t count, bool *done);
+const weft_link_functions *weft__device_links(const weft_device *device);
 weft_status weft__device_download_all(weft_device *device, const weft_piece *pieces, size_t n);
 bool weft__device_telemetry(const weft_device *device, weft_telemetry *telemetry);
 

@@ -52,6 +52,10 @@ weft_status weft__device_sum(weft_device *const *devices, weft_buffer *const *bu
     return e->sum ? e->sum(devices, buffers, n, dtype, count, done) : WEFT_OK;
 }
 
+const weft_link_functions *weft__device_links(const weft_device *device) {
+    return extras_of(device->ops)->links;
+}
+
 weft_status weft__device_download_all(weft_device *device, const weft_piece *pieces, size_t n) {
     const weft_device_extras *e = extras_of(device->ops);
     if (e->download_all) return e->download_all(device, pieces, n);

@@ -14,10 +14,14 @@ enum {
     PIECE_LEAST = 1 << 16 /* bytes */
 };
 
-bool weft__optimizer_exchanges(const weft_optimizer *opt) {
+bool weft__optimizer_takes_exchanges(const weft_optimizer *opt) {
     const weft_device *device = opt->ctx->device;
     const weft_heavy heavy = {.kind = WEFT_HEAVY_EXCHANGE, .as.exchange = {.dtype = WEFT_F32, .count = 1}};
-    return opt->group && device->ops->takes(opt->ctx->device, &heavy);
+    return device->ops->takes(opt->ctx->device, &heavy);
+}
+
+bool weft__optimizer_exchanges(const weft_optimizer *opt) {
+    return opt->group && weft__optimizer_takes_exchanges(opt);
 }
 
 weft_status weft__make_pieces(weft_optimizer *opt, weft__block *block, weft__slot *const *sorted) {

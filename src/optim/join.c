@@ -2,6 +2,7 @@
  * formulas, engines. Read next: step.c, process/group.h. */
 #include <string.h>
 
+#include "compiler/profile/profile.h"
 #include "optim/optimizer.h"
 #include "process/group.h"
 
@@ -62,6 +63,7 @@ weft_status weft_optimizer_join(weft_optimizer *opt, weft_process_group *group) 
     WEFT_TRY(weft__process_group_same(group, "another optimizer, other options or other parameters",
                                       hash_optimizer(opt),
                                       "give all processes the same program and configuration"));
+    WEFT_TRY(weft__link_devices(opt->ctx, group));
     opt->ctx->device->exchanger = NULL;
     opt->group = group;
     if (weft__optimizer_exchanges(opt))

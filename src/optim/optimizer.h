@@ -195,6 +195,8 @@ weft_status weft__optimizer_same_values(const weft_optimizer *opt, weft_hash has
 
 /* Do the processes exchange gradients while a step runs? Otherwise they do it afterwards. */
 bool weft__optimizer_exchanges(const weft_optimizer *opt);
+/* Does the device exchange data while a program computes? */
+bool weft__optimizer_takes_exchanges(const weft_optimizer *opt);
 /* Divides a new block into pieces. sorted: the slots of its parameters. */
 weft_status weft__make_pieces(weft_optimizer *opt, weft__block *block, weft__slot *const *sorted);
 /* Numbers the pieces of all blocks. */

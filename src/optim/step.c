@@ -110,6 +110,13 @@ static weft_status uneven(const weft_optimizer *opt, int n) {
                       weft_optimizer_kind(opt), n);
 }
 
+/* Is the update of a step of n micro-batches a program of its own? It is, if processes exchange the sums of
+ * their gradients before it. Then exact sums of one process have such an update, too: the norm of the
+ * gradients depends on the kernel that reads them. */
+static bool updates_apart(const weft_optimizer *opt, int n) {
+    return (opt->group || (opt->hyper.exact_sum && n > 1)) && !weft__optimizer_takes_exchanges(opt);
+}
+
 /* Runs the last micro-batch of a step, whose number is k, and updates the parameters. The processes exchange
  * their gradients meanwhile, if the device can; else after the backward pass. */
 static weft_status last_micro_batch(weft_optimizer *opt, weft_tensor *loss, int k) {
@@ -117,9 +124,9 @@ static weft_status last_micro_batch(weft_optimizer *opt, weft_tensor *loss, int 
     const int processes = weft_process_group_size(opt->group);
     const bool divided = weft__optimizer_divides_gradients(opt);
     if (opt->group && !divided && level_of_sum(opt, k + 1) < 0) return uneven(opt, k + 1);
-    if (opt->group && !weft__optimizer_exchanges(opt)) {
+    if (updates_apart(opt, k + 1)) {
         WEFT_TRY(weft_optimizer_add_gradients(opt, loss));
-        WEFT_TRY(weft_optimizer_all_reduce(&opt, 1));
+        if (opt->group) WEFT_TRY(weft_optimizer_all_reduce(&opt, 1));
         return weft_optimizer_update(opt, (k + 1) * processes);
     }
     weft__process_group_purpose(opt->group, opt->steps + 1, "the gradients");
@@ -296,15 +303,10 @@ static uint64_t unplanned_bytes(const weft_optimizer *opt, const weft_tensor *st
     return counted ? 0 : step_bytes_of(state);
 }
 
-/* Do the processes exchange the sums of their gradients after the last micro-batch? */
-static bool exchanges_apart(const weft_optimizer *opt) {
-    return opt->group && !weft__optimizer_exchanges(opt);
-}
-
-/* The number of gradient sums that a step of so many micro-batches keeps. An optimizer that exchanges them
+/* The number of gradient sums that a step of so many micro-batches keeps. An optimizer that updates
  * afterwards also keeps the sum of all of them. */
 static int sums_of(const weft_optimizer *opt, int of) {
-    int count = 0, kept = exchanges_apart(opt) ? of : of - 1;
+    int count = 0, kept = updates_apart(opt, of) ? of : of - 1;
     while (opt->hyper.exact_sum && kept >> count) count++;
     return count > 0 ? count : 1;
 }
@@ -331,7 +333,7 @@ static void plan_frozen(const weft_optimizer *opt, weft_memory_plan *plan) {
 /* Lists the parts of a step that differ in memory: the first micro-batch writes its gradients as the sum,
  * later ones need memory for theirs, and the last one may update. Returns their number. */
 static int differing_parts(const weft_optimizer *opt, int of, weft__part parts[3]) {
-    const bool apart = exchanges_apart(opt);
+    const bool apart = updates_apart(opt, of);
     int n = 0;
     parts[n++] = of > 1 || apart ? next_micro_batch(opt, 0) : weft__whole_step;
     if (of > (apart ? 1 : 2)) parts[n++] = next_micro_batch(opt, 1);
@@ -339,13 +341,13 @@ static int differing_parts(const weft_optimizer *opt, int of, weft__part parts[3
     return n;
 }
 
-/* Plans the update after such an exchange. It is a program of its own, in the same arena.
+/* Plans such an update. It is a program of its own, in the same arena.
  * Returns the bytes of its results. The sums must exist. */
 static weft_status plan_update(weft_optimizer *opt, int of, uint64_t *bytes) {
     weft_memory_plan update = {0};
     const weft__part part = update_after(opt, of);
     *bytes = 0;
-    if (!exchanges_apart(opt)) return WEFT_OK;
+    if (!updates_apart(opt, of)) return WEFT_OK;
     WEFT_TRY(step_run(opt, NULL, &part, of * weft_process_group_size(opt->group), &update));
     *bytes = update.work;
     return WEFT_OK;
@@ -380,21 +382,22 @@ static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
  * whole block. A device whose memory the host cannot change needs a copy of the numbers there. */
 static uint64_t gradient_exchange_bytes(const weft_optimizer *opt, const weft__block *block) {
     const size_t count = (size_t)weft_numel(block->values);
-    const bool exact = opt->hyper.exact_sum, divided = weft__optimizer_divides_gradients(opt);
+    const bool exact = opt->hyper.exact_sum, divided = weft__optimizer_divides_gradients(opt),
+               meanwhile = weft__optimizer_exchanges(opt);
     uint64_t bytes = 0;
-    for (size_t i = 0; i < block->n_pieces && !exchanges_apart(opt); i++)
+    for (size_t i = 0; i < block->n_pieces && meanwhile; i++)
         bytes = larger(bytes, divided ? weft__process_group_scatter_bytes(opt->group, block->wide,
                                                                           (size_t)block->slices[i].each)
                                       : weft__process_group_sum_bytes(opt->group, block->wide,
                                                                       (size_t)block->pieces[i].n, exact));
-    if (exchanges_apart(opt)) bytes = weft__process_group_sum_bytes(opt->group, block->wide, count, exact);
+    if (!meanwhile) bytes = weft__process_group_sum_bytes(opt->group, block->wide, count, exact);
     return opt->ctx->device->overlaps ? bytes + count * weft_dtype_size(block->wide) : bytes;
 }
 
 /* Memory of the host that all exchanges of a step take. */
 static uint64_t exchange_bytes(const weft_optimizer *opt) {
     uint64_t most = 0;
-    for (size_t b = 0; b < opt->n_blocks && opt->group; b++) {
+    for (size_t b = 0; b < opt->n_blocks && opt->group && !opt->ctx->link; b++) {
         const weft__block *block = &opt->blocks[b];
         const size_t size = weft_dtype_size(block->dtype);
         most = larger(most, gradient_exchange_bytes(opt, block));
@@ -405,6 +408,17 @@ static uint64_t exchange_bytes(const weft_optimizer *opt) {
                                     opt->group, (size_t)block->slices[i].each * size));
     }
     return most;
+}
+
+/* Counts the memory of the device in which linked devices receive gradients. */
+static void plan_link(const weft_optimizer *opt, weft_memory_plan *plan) {
+    uint64_t most = 0;
+    for (size_t b = 0; b < opt->n_blocks && opt->hyper.exact_sum; b++)
+        most = larger(most, weft__linked_bytes(opt->ctx, opt->blocks[b].wide,
+                                               (size_t)weft_numel(opt->blocks[b].values)));
+    plan->kinds[WEFT_MEMORY_SCRATCH] += most;
+    plan->pending += most;
+    plan->work += most;
 }
 
 weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, weft_memory_plan *plan) {
@@ -430,6 +444,7 @@ weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, 
         }
     }
     plan_frozen(opt, plan);
+    plan_link(opt, plan);
     plan->exchange = exchange_bytes(opt);
     plan->kinds[WEFT_MEMORY_PARAMETERS] = plan->parameters;
     plan->kinds[WEFT_MEMORY_STATES] = plan->states;

@@ -54,9 +54,9 @@ static weft_status timed_out(const weft_process_group *g, double waited) {
                       absent ? "; see what happened to that process" : "; a larger time limit helps");
 }
 
-static weft_status broken(const weft_process_group *g, const char *error) {
+static weft_status broken(const weft_process_group *g, const char *engine, const char *error) {
     return weft__fail(NULL, WEFT_ERR_DEVICE, "rank %d (%s): %s fails to exchange %s: %s", g->rank,
-                      g->hosts[g->rank], g->transport->name, g->purpose, error);
+                      g->hosts[g->rank], engine, g->purpose, error);
 }
 
 /* ---- waiting ---- */
@@ -71,21 +71,41 @@ static void rest(const weft_process_group *g, double waited) {
         nanosleep(&nap, NULL);
 }
 
-weft_status weft__process_group_wait(weft_process_group *g, const char *error, weft_transfer *transfer) {
+weft_status weft__process_group_await(weft_process_group *g, const char *error, const weft__awaited *what) {
     const double from = weft__process_group_now();
     double waited = 0, before = from;
-    int ended = 0;
-    if (error) return broken(g, error);
-    while (!(error = g->transport->test(g->transport, transfer, &ended)) && !ended) {
+    bool ended = false, late = false;
+    while (!error && !late && !(error = what->test(what->user, &ended)) && !ended) {
         const double at = weft__process_group_now();
         waited += at - before < LONGEST ? at - before : LONGEST;
         before = at;
-        if (waited > g->timeout || (waited > BUSY_WAIT && g->transport->asked(g->transport)))
-            return timed_out(g, waited);
-        rest(g, waited);
+        late = waited > g->timeout || (waited > BUSY_WAIT && g->transport->asked(g->transport));
+        if (!late) rest(g, waited);
     }
     if (!g->beside) g->waited += weft__process_group_now() - from; /* else the program may wait later */
-    return error ? broken(g, error) : WEFT_OK;
+    if (!error && !late) return WEFT_OK;
+    const weft_status status = error ? broken(g, what->engine, error) : WEFT_ERR_TIMEOUT;
+    if (what->give_up) what->give_up(what->user);
+    return error ? status : timed_out(g, waited);
+}
+
+/* A transfer of the engine. */
+typedef struct waiting {
+    weft_transport *transport;
+    weft_transfer *transfer;
+} waiting;
+
+static const char *test_transfer(void *user, bool *ended) {
+    const waiting *w = user;
+    int is = 0;
+    const char *error = w->transport->test(w->transport, w->transfer, &is);
+    *ended = is != 0;
+    return error;
+}
+
+weft_status weft__process_group_wait(weft_process_group *g, const char *error, weft_transfer *transfer) {
+    waiting w = {g->transport, transfer};
+    return weft__process_group_await(g, error, &(weft__awaited){g->transport->name, test_transfer, NULL, &w});
 }
 
 void *weft__process_group_staging(weft_process_group *g, size_t bytes) {

@@ -57,6 +57,15 @@ static inline void weft__process_group_purpose(weft_process_group *group, uint64
     group->purpose = purpose;
 }
 
+/* What a process waits for. */
+typedef struct weft__awaited {
+    const char *engine;                           /* for messages */
+    const char *(*test)(void *user, bool *ended); /* returns NULL or a message; also makes transfers go on */
+    void (*give_up)(void *user); /* called after a failure, before the others are called; may be NULL */
+    void *user;
+} weft__awaited;
+weft_status weft__process_group_await(weft_process_group *group, const char *error,
+                                      const weft__awaited *what);
 /* Waits for the end of a transfer. error: what the function that started it returned. */
 weft_status weft__process_group_wait(weft_process_group *group, const char *error, weft_transfer *transfer);
 
@@ -103,6 +112,29 @@ size_t weft__process_group_scatter_bytes(const weft_process_group *group, weft_d
 
 /* sum += more, for `count` numbers of dtype f32 or f64. */
 void weft__add_numbers(void *sum, const void *more, weft_dtype dtype, size_t count);
+
+/* ---- link.c: exchanges between the devices of the processes, without the host ---- */
+
+typedef struct weft__process_link weft__process_link;
+
+/* Links the device to those of the other processes. All of them must call it. *link is NULL in all of them if
+ * one cannot be linked: then they exchange memory of the host, and rank 0 logs why. */
+weft_status weft__process_link_open(weft_process_group *group, weft_device *device,
+                                    weft__process_link **link);
+/* After a failure it does not wait for the other processes. NULL is allowed. */
+void weft__process_link_close(weft__process_link *link);
+weft_process_group *weft__process_link_group(const weft__process_link *link);
+
+/* The transfers of weft_link_functions. They return when the transfer is submitted, so that programs of the
+ * device may be submitted after it. After a failure the link is closed, and the group can only be aborted. */
+weft_status weft__process_link_all_reduce(weft__process_link *link, weft_buffer *data, size_t at,
+                                          weft_dtype dtype, size_t count);
+weft_status weft__process_link_all_to_all(weft__process_link *link, weft_buffer *from, size_t from_at,
+                                          weft_buffer *to, size_t to_at, size_t part);
+weft_status weft__process_link_all_gather(weft__process_link *link, weft_buffer *from, size_t from_at,
+                                          weft_buffer *to, size_t to_at, size_t part, size_t bytes);
+/* Waits until all submitted work of the device is done. */
+weft_status weft__process_link_finish(weft__process_link *link);
 
 /* ---- exchange.c ---- */
 

@@ -19,15 +19,15 @@
 __attribute__((visibility("default"))) fake_cuda_state fake_cuda;
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 
-enum { CARDS = 2, DEPTH = 16 };
-static struct CUctx_st contexts[CARDS]; /* primary contexts */
+enum { CARDS = 2, CARDS_MOST = 4, DEPTH = 16 };
+static struct CUctx_st contexts[CARDS_MOST]; /* primary contexts */
 static _Thread_local CUcontext stack[DEPTH];
 static _Thread_local int depth;
 static bool initialised;
 
 int fake_contexts(CUcontext *first) {
     if (first) *first = contexts;
-    return CARDS;
+    return CARDS_MOST;
 }
 
 bool fake_chance(unsigned n) {
@@ -78,6 +78,13 @@ CUcontext fake_context(const char *function, CUresult *error) {
     else
         *error = c->failed;
     return c;
+}
+
+/* The card whose context is current. -1: there is none. */
+__attribute__((visibility("default"))) int fake_current_card(void) {
+    CUresult error;
+    const CUcontext c = fake_context("a library", &error);
+    return c && !error ? (int)(c - contexts) : -1;
 }
 
 /* Is the handle of this kind, alive, and of this context? */
@@ -150,7 +157,7 @@ API cuDeviceGetCount(int *n) {
 
 API cuDeviceGet(CUdevice *device, int ordinal) {
     *device = ordinal;
-    return ordinal >= 0 && ordinal < CARDS ? 0 : CUDA_ERROR_INVALID_DEVICE;
+    return ordinal >= 0 && ordinal < CARDS_MOST ? 0 : CUDA_ERROR_INVALID_DEVICE;
 }
 
 API cuDeviceGetName(char *name, int size, CUdevice device) {
@@ -220,6 +227,15 @@ API cuCtxPopCurrent_v2(CUcontext *context) {
     if (!depth) return fake_refuse("cuCtxPopCurrent", CUDA_ERROR_INVALID_CONTEXT, "there is none");
     *context = stack[--depth];
     return 0;
+}
+
+__attribute__((visibility("default"))) void fake_enter_card(int card) {
+    cuCtxPushCurrent_v2(&contexts[card]);
+}
+
+__attribute__((visibility("default"))) void fake_leave_card(void) {
+    CUcontext context;
+    cuCtxPopCurrent_v2(&context);
 }
 
 /* ---- modules ---- */

@@ -38,11 +38,12 @@
  *     FAKE_CUDA_RACES=1          kernels are compiled for the race detector; they run about ten times as long
  *     FAKE_CUDA_DELAYS=1         stores to global memory are delayed; kernels run about five times as long
  *     FAKE_CUDA_DECLINE=3        cuBLASLt, cuDNN and NCCL refuse one request in three, so that fallbacks run
+ *     FAKE_CUDA_CARDS=4          so many cards, 0 to 4; by default there are 2
  *     FAKE_CUDA_KEEP=1           keeps the folders /tmp/fake-nvrtc-*, with the source whose lines are
  * reported test_cuda_card.c has a planted fault for each check.
  *
- * It does not check: delayed loads, conflicts of banks (tests/ptx counts them), and what the host or NCCL
- * access while launches run.
+ * It does not check: delayed loads, conflicts of banks (tests/ptx counts them), and what the host, or
+ * NCCL within a process, access while launches run.
  *
  * Read next: driver.c, items.c. */
 #ifndef WEFT_TESTS_CUDA_FAKE_H
@@ -100,6 +101,15 @@ typedef struct fake_copies {
 struct CUstream_st;
 typedef unsigned (*fake_work)(void *data);
 unsigned fake_enqueue(struct CUstream_st *stream, fake_work work, const void *data, unsigned long bytes);
+/* The same for work that must wait for another process: it is done once ready(data) is true. Until then the
+ * stream stands still, and events after the work do not happen. It cannot be captured. */
+typedef int (*fake_ready)(void *data);
+unsigned fake_enqueue_when(struct CUstream_st *stream, fake_ready ready, fake_work work, void *data);
+/* The number of the card whose context is current in this thread. -1: there is none. */
+int fake_current_card(void);
+/* Make the context of a card current, and restore the previous one. */
+void fake_enter_card(int card);
+void fake_leave_card(void);
 /* The work of a library says which memory it uses. */
 void fake_uses(const void *at, unsigned long bytes, int writes);
 /* Are so many bytes inside one allocation of the thread's current context? */
@@ -124,7 +134,7 @@ typedef struct fake_blas_state {
 /* Does all work that the stream holds. */
 void fake_settle(struct CUstream_st *stream);
 
-/* The same for the simulated NCCL, which exports it as fake_nccl. */
+/* The same for the simulated NCCL, which exports it as fake_nccl. nccl_ranks.c has its environment. */
 typedef struct fake_nccl_state {
     long fail;    /* 1: the next group fails ... */
     long decline; /* no communicators are made */

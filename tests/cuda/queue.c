@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-typedef enum fake_what { COPY, SET, RECORD, WAIT, LAUNCH, GRAPH } fake_what;
+typedef enum fake_what { COPY, SET, RECORD, WAIT, LAUNCH, GRAPH, OTHERS } fake_what;
 
 /* Submitted work. */
 typedef struct fake_task {
@@ -21,6 +21,8 @@ typedef struct fake_task {
     long number; /* index of the record of the event */
     fake_launch *launch;
     struct fake_graph_run *graph;
+    fake_ready ready; /* OTHERS: work that waits for another process */
+    fake_work work;
     fake_clock known; /* by the host, when it submitted the work */
 } fake_task;
 
@@ -68,7 +70,7 @@ static void copy(const fake_task *t) {
     memcpy(t->to, t->kept ? t->kept : t->from, t->bytes);
 }
 
-static void happen(CUstream s, const fake_task *t) {
+static void happen(CUstream s, fake_task *t) {
     CUcontext context = s->handle.context;
     CUresult error = 0;
     fake_clock_join(&s->clock, &t->known);
@@ -91,6 +93,11 @@ static void happen(CUstream s, const fake_task *t) {
         break;
     case LAUNCH: error = fake_launch_run(t->launch); break;
     case GRAPH: error = fake_graph_run_all(t->graph); break;
+    case OTHERS:
+        fake_race_operation("a library");
+        error = t->work(t->kept);
+        t->kept = NULL; /* the library has freed it */
+        break;
     }
     if (error && !context->failed) context->failed = error;
 }
@@ -104,7 +111,14 @@ static void free_task(fake_task *t) {
 
 /* Does the oldest work of a stream. In a context where a kernel failed, only events are done. */
 static void step(CUstream s) {
+    const struct timespec nap = {0, 100000};
     fake_task *t = s->first;
+    if (t->what == OTHERS && !s->handle.context->failed && !t->ready(t->kept)) {
+        pthread_mutex_unlock(&fake_lock); /* another thread may be the one that is waited for */
+        nanosleep(&nap, NULL);
+        pthread_mutex_lock(&fake_lock);
+        return;
+    }
     s->first = t->next;
     if (!s->first) s->last = NULL;
     s->length--;
@@ -164,6 +178,19 @@ CUgraph fake_captured(CUstream stream) { return stream->captured; }
 
 void fake_submit_launch(CUstream stream, fake_launch *l) { submit(stream, LAUNCH)->launch = l; }
 void fake_submit_graph(CUstream stream, struct fake_graph_run *g) { submit(stream, GRAPH)->graph = g; }
+
+__attribute__((visibility("default"))) unsigned fake_enqueue_when(CUstream stream, fake_ready ready,
+                                                                  fake_work work, void *data) {
+    CUresult error;
+    ENTER("a library's work");
+    WANT(stream, FAKE_STREAM);
+    fake_task *t = submit(stream, OTHERS);
+    t->ready = ready;
+    t->work = work;
+    t->kept = data;
+    fake_cuda.calls++;
+    LEAVE(0);
+}
 
 /* ---- streams ---- */
 

@@ -37,47 +37,6 @@ END
     for i in $(seq 0 95); do printf '%b' "\\x0$((i % 3))"; done
 } >small-labels-idx1-ubyte
 
-# same A B STEP: compares weights, optimizer state and scores of two runs, and the losses of their metrics.
-same() {
-    check "$2: the same weights" cmp "$1/checkpoints/step-$3/model.safetensors" "$2/checkpoints/step-$3/model.safetensors"
-    check "$2: the same states" python3 "$here/same_states.py" "$1/checkpoints/step-$3" "$2/checkpoints/step-$3"
-    check "$2: the same losses" cmp <(cut -d, -f1,2,3,4,7,8 "$1/metrics.csv") <(cut -d, -f1,2,3,4,7,8 "$2/metrics.csv")
-    check "$2: the same scores" cmp "$1/scores.json" "$2/scores.json"
-}
-
-# begin N RUN ARGUMENTS...: starts a long training in the background, and waits until it has saved.
-begin() {
-    local n=$1 run=$2
-    shift 2
-    $mpirun -n "$n" ./rank.sh train long.yaml --run "$run" --quiet "$@" >"$run.out" 2>&1 &
-    job=$!
-    wait_for_line '"step": 50,' "$run/metrics.jsonl"
-}
-
-# gone PID...: the launcher has ended these processes, or ends them within some seconds.
-gone() {
-    local pid _
-    for pid; do
-        for _ in $(seq 100); do
-            kill -0 "$pid" 2>/dev/null || continue 2
-            sleep 0.1
-        done
-        return 1
-    done
-}
-
-# ended NAME SECONDS PATTERN RUN: the job must end in time, with an error, and say what the pattern says.
-ended() {
-    local name=$1 seconds=$2 pattern=$3 began=$SECONDS
-    wait "$job"
-    local code=$?
-    check "$name: an error, not $code" test "$code" != 0
-    check "$name: the end came after $((SECONDS - began)) s" test $((SECONDS - began)) -le "$seconds"
-    check "$name: no process is left" gone "$(cat pid.0)" "$(cat pid.1)"
-    check "$name: '$pattern' is said: $(cat "$4.out")" grep -Eq -- "$pattern" "$4.out"
-    check "$name: the run is sound" "$weft" info "$4" --check
-}
-
 expect 0 '' "$weft" train gpt.yaml --run one --quiet
 expect 0 '' "$weft" train mlp --data table.csv --set data.target=kind --set train.epochs=4 --set train.batch=4 \
     --set train.accumulate=4 --set train.exact_sum=true --run mlp-one --quiet

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/profile/profile.h"
+#include "process/group.h"
 
 /* ---- hooks ---- */
 
@@ -150,6 +151,7 @@ void weft_close(weft_context *ctx) {
     while (ctx->compiler && ctx->compiler->by_hand) weft_program_free(ctx->compiler->by_hand);
     weft__graph_close(ctx);
     close_compiler(ctx);
+    weft__process_link_close(ctx->link);
     if (ctx->device) ctx->device->ops->close(ctx->device);
     weft__strings_free(ctx);
     weft_alloc_fn alloc = ctx->alloc;

@@ -1,5 +1,5 @@
 /* Sums over contexts and processes: one variable of each context becomes the sum of all. Must not know: what
- * is summed. Read next: optim/step.c, which shares gradients; process/sum.c. */
+ * is summed. Read next: optim/step.c, which shares gradients; linked.c; process/sum.c. */
 #include <string.h>
 
 #include "compiler/profile/profile.h"
@@ -58,6 +58,23 @@ static void *in_place(const weft_tensor *t) {
                : NULL;
 }
 
+/* Adds up over processes whose devices are linked. The first variable gets the sum, and the host copies it to
+ * the others of this process. summed: they already have the sum of all. */
+static weft_status by_links(weft_tensor *const *list, size_t n, bool summed, bool tree) {
+    weft_context *ctx = list[0]->ctx;
+    const size_t bytes = (size_t)weft_numel(list[0]) * weft_dtype_size(weft_dtype_of(list[0]));
+    void *sum = n > 1 ? weft__alloc(ctx, bytes) : NULL;
+    if (n > 1 && !sum) return weft__fail_oom(ctx, bytes, "a sum over devices");
+    weft_status status = WEFT_OK;
+    if (!summed) status = add_tree(list, n, sum);
+    if (!summed && status == WEFT_OK) status = weft_write(list[0], sum, bytes);
+    if (status == WEFT_OK) status = weft__sum_linked(list[0], tree);
+    if (n > 1 && status == WEFT_OK) status = weft_read(list[0], sum, bytes);
+    for (size_t i = 1; i < n && status == WEFT_OK; i++) status = weft_write(list[i], sum, bytes);
+    weft__free(ctx, sum);
+    return status;
+}
+
 /* Adds up on the host, and over the processes. summed: the variables already have the sum of all. */
 static weft_status by_host(weft_tensor *const *list, size_t n, bool summed, weft_process_group *group,
                            bool tree) {
@@ -79,7 +96,8 @@ weft_status weft__sum_shared(weft_tensor *const *list, size_t n, weft_process_gr
     if (n > 1 && (!tree || n == 2)) WEFT_TRY(by_devices(list, n, &done)); /* two numbers have but one sum */
     if (done && !group) return WEFT_OK;
     const weft__span span = weft__profile_enter(list[0]->ctx, WEFT__DOING_EXCHANGE);
-    const weft_status status = by_host(list, n, done, group, tree);
+    const weft_status status =
+        group && list[0]->ctx->link ? by_links(list, n, done, tree) : by_host(list, n, done, group, tree);
     weft__profile_leave(list[0]->ctx, span);
     return status;
 }
@@ -110,7 +128,9 @@ weft_status weft__parts_shared(weft_tensor *whole, int64_t first, int64_t n, int
     const size_t each = weft_dtype_size(weft_dtype_of(whole));
     const weft__span span = weft__profile_enter(whole->ctx, WEFT__DOING_EXCHANGE);
     const weft_status status =
-        share_parts(whole, (size_t)first * each, (size_t)part * each, (size_t)n * each, group);
+        whole->ctx->link
+            ? weft__parts_linked(whole, (size_t)first * each, (size_t)part * each, (size_t)n * each)
+            : share_parts(whole, (size_t)first * each, (size_t)part * each, (size_t)n * each, group);
     weft__profile_leave(whole->ctx, span);
     return status;
 }

@@ -53,8 +53,8 @@ static const char *find_dnn(char *text) {
 }
 
 static const char *find_nccl(char *text) {
-    const char *why = weft__nccl_open();
-    const int version = why ? 0 : weft__nccl_version();
+    const char *why = weft__nccl_open(&weft__nccl);
+    const int version = why ? 0 : weft__nccl_version(&weft__nccl);
     snprintf(text, WEFT_COMPONENT_TEXT, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
     return why;
 }

@@ -81,6 +81,7 @@ static const weft_device_extras extras = {
     .set_timing = set_timing,
     .timings = weft__gpu_timings,
     .sum = weft__nccl_sum,
+    .links = &weft__nccl_linking,
     .download_all = weft__gpu_download_all,
     .telemetry = telemetry,
 };

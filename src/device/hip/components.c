@@ -23,6 +23,9 @@ bool weft__hip_component(const char *name, char text[WEFT_COMPONENT_TEXT]) {
     text[0] = 0;
     if (strcmp(name, "card") == 0) {
         why = find_cards(text);
+    } else if (strcmp(name, "RCCL") == 0) {
+        why = weft__nccl_open(&weft__rccl);
+        if (!why) weft__nccl_name(&weft__rccl, text);
     } else if (strcmp(name, "runtime") == 0) {
         why = weft__hip_open_library();
         if (!why) weft__hip_version(text);

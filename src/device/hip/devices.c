@@ -10,7 +10,7 @@ enum { WARP = 32, GROUP_BYTES = 64 << 10 };
 
 static weft__cuda_found found[WEFT_HIP_CARDS];
 static char why_none[500];
-static const weft__cuda_api api = {&weft__hip.cu, &weft__hiprtc, &weft__hip_kind};
+static const weft__cuda_api api = {&weft__hip.cu, &weft__hiprtc, &weft__hip_kind, &weft__rccl};
 
 /* ---- finding cards ---- */
 

@@ -1,6 +1,6 @@
 /* The HIP device: the table of its functions. All of them are those of CUDA's driver, without CUDA's
- * libraries: Weft's own kernels compute matmuls, convolutions and attention, and the host adds the gradients
- * of several cards. Must not know: what kernels compute. Read next: hip.h, cuda/driver/open.c, cuda/run.c. */
+ * libraries: Weft's own kernels compute matmuls, convolutions and attention. RCCL adds the gradients of
+ * several cards. Must not know: what kernels compute. Read next: hip.h, cuda/driver/open.c, cuda/run.c. */
 #include "device/hip/hip.h"
 
 static const weft_gpu_backend backend = {
@@ -43,6 +43,8 @@ static const weft_device_extras extras = {
     .run_rows = weft__gpu_run_rows,
     .set_timing = hip_set_timing,
     .timings = weft__gpu_timings,
+    .sum = weft__nccl_sum,
+    .links = &weft__nccl_linking,
     .download_all = weft__gpu_download_all,
 };
 

@@ -5,6 +5,7 @@
 #define WEFT_DEVICE_HIP_HIP_H
 
 #include "device/cuda/cuda.h"
+#include "device/cuda/nccl/nccl.h"
 
 typedef struct hip_dim {
     unsigned x, y, z;
@@ -46,6 +47,7 @@ const char *weft__hip_open_library(void);
 const char *weft__hip_open_compiler(void);
 void weft__hip_forget_libraries(void);
 extern const weft_nvrtc weft__hiprtc;
+extern weft_nccl weft__rccl;
 /* Writes versions, such as "HIP 6.3.42134" and "hipRTC 6.3". Each library must be open. */
 enum { WEFT_HIP_VERSION = 40 };
 void weft__hip_version(char text[WEFT_HIP_VERSION]);

@@ -1,4 +1,4 @@
-/* The libraries of ROCm, opened at run time: HIP's runtime, and hipRTC, the compiler. Searches
+/* The libraries of ROCm, opened at run time: HIP's runtime, hipRTC, the compiler, and RCCL. Searches
  * $WEFT_HIP_PATH, the folders of the loader, $ROCM_PATH and /opt/rocm, in this order. Must not know: devices.
  * Read next: device/shared_library.h, adapt.c. */
 #ifndef _GNU_SOURCE
@@ -28,18 +28,19 @@ static void *open_path(const char *path, char opened[WEFT_LIBRARY_PATH]) {
     return handle;
 }
 
-/* Opens the newest file in a folder. `folder` may be a pattern, such as "/opt/rocm-*". NULL: the folders of
- * the loader. */
-static void *open_in(const char *folder, const char *below, char path[WEFT_LIBRARY_PATH]) {
+/* Opens the newest file of the library in a folder. `folder` may be a pattern, such as "/opt/rocm-*". NULL:
+ * the folders of the loader. */
+static void *open_in(const weft_shared_library *l, const char *folder, const char *below,
+                     char path[WEFT_LIBRARY_PATH]) {
     void *handle = NULL;
-    for (int i = 0; i < FILES && !handle; i++) {
+    for (int i = 0; i < l->n_files && !handle; i++) {
         char pattern[WEFT_LIBRARY_PATH];
         glob_t found;
         if (!folder) {
-            handle = open_path(files[i], path);
+            handle = open_path(l->files[i], path);
             continue;
         }
-        const int n = snprintf(pattern, sizeof pattern, "%s%s/%s", folder, below, files[i]);
+        const int n = snprintf(pattern, sizeof pattern, "%s%s/%s", folder, below, l->files[i]);
         if (n >= (int)sizeof pattern || glob(pattern, 0, NULL, &found) != 0) continue;
         for (size_t k = found.gl_pathc; k-- > 0 && !handle;) handle = open_path(found.gl_pathv[k], path);
         globfree(&found);
@@ -47,20 +48,19 @@ static void *open_in(const char *folder, const char *below, char path[WEFT_LIBRA
     return handle;
 }
 
-static void *open_named(const char *variable, char path[WEFT_LIBRARY_PATH]) {
+static void *open_named(const weft_shared_library *l, const char *variable, char path[WEFT_LIBRARY_PATH]) {
     const char *folder = secure_getenv(variable);
     if (!folder || *folder != '/') return NULL;
-    void *handle = open_in(folder, "", path);
-    return handle ? handle : open_in(folder, "/lib", path);
+    void *handle = open_in(l, folder, "", path);
+    return handle ? handle : open_in(l, folder, "/lib", path);
 }
 
 static void *search(const weft_shared_library *l, char path[WEFT_LIBRARY_PATH]) {
-    (void)l;
-    void *handle = open_named("WEFT_HIP_PATH", path);
-    if (!handle) handle = open_in(NULL, "", path);
-    if (!handle) handle = open_named("ROCM_PATH", path);
-    if (!handle) handle = open_in("/opt/rocm", "/lib", path);
-    return handle ? handle : open_in("/opt/rocm-*", "/lib", path);
+    void *handle = open_named(l, "WEFT_HIP_PATH", path);
+    if (!handle) handle = open_in(l, NULL, "", path);
+    if (!handle) handle = open_named(l, "ROCM_PATH", path);
+    if (!handle) handle = open_in(l, "/opt/rocm", "/lib", path);
+    return handle ? handle : open_in(l, "/opt/rocm-*", "/lib", path);
 }
 
 /* ---- runtime ---- */
@@ -167,7 +167,27 @@ void weft__hiprtc_version(char text[WEFT_HIP_VERSION]) {
     snprintf(text, WEFT_HIP_VERSION, "hipRTC %d.%d", major, minor);
 }
 
-void weft__hip_forget_libraries(void) { runtime.looked = compiler.looked = false; }
+/* ---- sums over cards ---- */
+
+static const char *const rccl_files[] = {"librccl.so.1"};
+
+weft_nccl weft__rccl = {.name = "RCCL",
+                        .library = {.files = rccl_files,
+                                    .n_files = 1,
+                                    .wanted = weft__nccl_wanted,
+                                    .n_wanted = WEFT_NCCL_WANTED,
+                                    .optional = weft__nccl_links,
+                                    .n_optional = WEFT_NCCL_LINKS,
+                                    .table = &weft__rccl.functions,
+                                    .absent = "install RCCL of ROCm, in the version of the HIP runtime (AMD: "
+                                              "rccl; $WEFT_HIP_PATH names a folder with it)",
+                                    .old = "install RCCL of a newer ROCm",
+                                    .search = search}};
+
+void weft__hip_forget_libraries(void) {
+    runtime.looked = compiler.looked = false;
+    weft__nccl_forget(&weft__rccl);
+}
 
 /* No option changes floating-point results, as in cuda/driver/nvrtc.c. Division and roots of f32 are rounded
  * correctly by default. Kernels read memory as other types than it was written as. */

@@ -39,37 +39,6 @@ static void test_copying(void **state) {
 
 /* ---- sums ---- */
 
-static double number(int rank, size_t i) {
-    const int mixed = (int)(((size_t)rank * 7919 + i * 104729 + (size_t)rank * i * 31) % 2003) - 1001;
-    return (float)mixed * (rank % 3 == 0 ? 1.0F : 3.1e-4F);
-}
-
-/* The sum of ranks first..first + n: the largest power of two of them, and then the rest. */
-static double tree_sum(int first, int n, size_t i, weft_dtype dtype) {
-    int half = 1;
-    if (n == 1) return number(first, i);
-    while (2 * half < n) half *= 2;
-    const double a = tree_sum(first, half, i, dtype), b = tree_sum(first + half, n - half, i, dtype);
-    return dtype == WEFT_F32 ? (double)((float)a + (float)b) : a + b;
-}
-
-typedef struct sum_case {
-    size_t count;
-    weft_dtype dtype;
-    bool exact;
-} sum_case;
-
-/* The numbers of a rank; the caller frees them. */
-static void *make_numbers(const sum_case *c, int rank) {
-    void *data = malloc((c->count + 1) * 8);
-    for (size_t i = 0; i < c->count; i++)
-        if (c->dtype == WEFT_F64)
-            ((double *)data)[i] = number(rank, i);
-        else
-            ((float *)data)[i] = (float)number(rank, i);
-    return data;
-}
-
 static void add_numbers(weft_process_group *g, void *user) {
     const sum_case *c = user;
     const int rank = weft_process_group_rank(g), size = weft_process_group_size(g);

@@ -17,7 +17,7 @@ enum { CARDS_MOST = 16, LEAST_VERSION = 12000 };
 static bool driver;
 static weft__cuda_found found[CARDS_MOST];
 static char why_none[600];
-static const weft__cuda_api api = {&weft__cu, &weft__nvrtc, &weft__cuda_kind};
+static const weft__cuda_api api = {&weft__cu, &weft__nvrtc, &weft__cuda_kind, &weft__nccl};
 
 /* ---- finding cards ---- */
 
@@ -213,7 +213,7 @@ bool weft__cuda_driver(void) {
 }
 
 void weft__cuda_forget(void) {
-    weft__nccl_forget();
+    weft__nccl_forget(&weft__nccl);
     for (int i = 0; i < weft__cuda_kind.count; i++) {
         if (found[i].context) weft__cu.cuDevicePrimaryCtxRelease_v2(found[i].id);
         found[i].context = NULL;

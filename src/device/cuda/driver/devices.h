@@ -12,6 +12,7 @@ typedef struct weft__cuda_api {
     const weft__cuda_functions *cu;
     const weft_nvrtc *compiler;
     weft_gpu_devices *kind;
+    struct weft_nccl *nccl; /* adds up over cards (nccl/nccl.h) */
 } weft__cuda_api;
 
 typedef struct weft__cuda_found {

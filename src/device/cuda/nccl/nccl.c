@@ -1,29 +1,56 @@
-/* NCCL, opened at run time. Without it, or if it refuses a set of cards, the host adds up sums over cards.
- * Communicators are made once for a set of cards.
- * Must not know: what is summed. Read next: cuda/blas/search.c. */
+/* NCCL, opened at run time, and sums over cards of one process. Without it, or if it refuses a set of cards,
+ * the host adds up sums over cards. Communicators are made once for a set of cards. RCCL for AMD's cards is
+ * used in the same way. Must not know: what is summed. Read next: link.c, cuda/blas/search.c. */
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "device/cuda/cuda.h"
 #include "device/cuda/nccl/nccl.h"
 #include "device/cuda/blas/search.h"
 
-const char *weft__nccl_file;
-
-static weft__nccl_functions nccl;
 static const char *const files[] = {"libnccl.so.2"};
-static const weft_shared_symbol wanted[] = {
+const weft_shared_symbol weft__nccl_wanted[WEFT_NCCL_WANTED] = {
 #define NCCL_FUNCTION(result, name, arguments) {#name, offsetof(weft__nccl_functions, name)},
+#define NCCL_LINK(result, name, arguments)
 #include "device/cuda/nccl/nccl.def"
 #undef NCCL_FUNCTION
+#undef NCCL_LINK
 };
-static weft_shared_library library = WEFT_CUDA_LIBRARY("NCCL", "nvidia-nccl-cu13", files, wanted, nccl);
+const weft_shared_symbol weft__nccl_links[WEFT_NCCL_LINKS] = {
+#define NCCL_FUNCTION(result, name, arguments)
+#define NCCL_LINK(result, name, arguments) {#name, offsetof(weft__nccl_functions, name)},
+#include "device/cuda/nccl/nccl.def"
+#undef NCCL_FUNCTION
+#undef NCCL_LINK
+};
+weft_nccl weft__nccl = {
+    .name = "NCCL",
+    .library = {.files = files,
+                .n_files = 1,
+                .wanted = weft__nccl_wanted,
+                .n_wanted = WEFT_NCCL_WANTED,
+                .optional = weft__nccl_links,
+                .n_optional = WEFT_NCCL_LINKS,
+                .table = &weft__nccl.functions,
+                .absent = "install NCCL (pip install nvidia-nccl-cu13, in the environment that is active; "
+                          "$WEFT_CUDA_PATH names any other folder)",
+                .old = "install a newer NCCL",
+                .search = weft__cuda_search}};
 
-const char *weft__nccl_open(void) { return weft__shared_library_open(&library, weft__nccl_file, NULL); }
+const char *weft__nccl_open(weft_nccl *nccl) {
+    return weft__shared_library_open(&nccl->library, nccl->file, NULL);
+}
 
-int weft__nccl_version(void) {
+int weft__nccl_version(const weft_nccl *nccl) {
     int version = 0;
-    return nccl.ncclGetVersion(&version) == 0 ? version : 0;
+    return nccl->functions.ncclGetVersion(&version) == 0 ? version : 0;
+}
+
+void weft__nccl_name(const weft_nccl *nccl, char text[WEFT_NCCL_NAME]) {
+    const int version = weft__nccl_version(nccl);
+    snprintf(text, WEFT_NCCL_NAME, "%s %d.%d.%d", nccl->name, version / 10000, version / 100 % 100,
+             version % 100);
 }
 
 /* ---- communicators ---- */
@@ -32,6 +59,7 @@ enum { CARDS_MOST = 64, CLIQUES_MOST = 8 };
 
 /* Cards that sum together, in this order. */
 typedef struct clique {
+    const weft_nccl *nccl;
     bool refused; /* there are no communicators, and NCCL is not asked again */
     int n, cards[CARDS_MOST];
     uint64_t contexts[CARDS_MOST]; /* the generations of the contexts that the communicators belong to */
@@ -43,17 +71,19 @@ static clique cliques[CLIQUES_MOST];
 static int n_cliques;
 
 static void nccl_drop(clique *c) {
-    for (int i = 0; i < c->n && !c->refused; i++) nccl.ncclCommAbort(c->comms[i]);
+    for (int i = 0; i < c->n && !c->refused; i++) c->nccl->functions.ncclCommAbort(c->comms[i]);
     *c = cliques[--n_cliques];
 }
 
-void weft__nccl_forget(void) {
-    while (n_cliques > 0) nccl_drop(&cliques[0]);
-    library.looked = false;
+void weft__nccl_forget(weft_nccl *nccl) {
+    for (int k = n_cliques - 1; k >= 0; k--)
+        if (cliques[k].nccl == nccl) nccl_drop(&cliques[k]);
+    nccl->library.looked = false;
 }
 
 /* Returns whether a card of the clique has another context now. */
 static bool is_stale(const clique *old, const clique *now) {
+    if (old->nccl != now->nccl) return false;
     for (int i = 0; i < old->n; i++)
         for (int k = 0; k < now->n; k++)
             if (old->cards[i] == now->cards[k] && old->contexts[i] != now->contexts[k]) return true;
@@ -64,7 +94,8 @@ static clique *nccl_find(const clique *like) {
     for (int k = n_cliques - 1; k >= 0; k--)
         if (is_stale(&cliques[k], like)) nccl_drop(&cliques[k]);
     for (int k = 0; k < n_cliques; k++)
-        if (cliques[k].n == like->n && memcmp(cliques[k].cards, like->cards, sizeof like->cards) == 0)
+        if (cliques[k].nccl == like->nccl && cliques[k].n == like->n &&
+            memcmp(cliques[k].cards, like->cards, sizeof like->cards) == 0)
             return &cliques[k];
     return NULL;
 }
@@ -73,13 +104,14 @@ static clique *nccl_find(const clique *like) {
 static clique *nccl_take(weft_device *device, clique *like) {
     clique *c = nccl_find(like);
     if (c) return c;
-    const ncclResult_t error = nccl.ncclCommInitAll(like->comms, like->n, like->cards);
+    const ncclResult_t error = like->nccl->functions.ncclCommInitAll(like->comms, like->n, like->cards);
     like->refused = error != 0;
     if (error)
         weft__log(device->ctx, WEFT_LOG_WARNING,
-                  "%s and %d more cards: the host adds up their gradients, since NCCL refuses: %s; "
+                  "%s and %d more cards: the host adds up their gradients, since %s refuses: %s; "
                   "NCCL_DEBUG=WARN tells more",
-                  device->name, like->n - 1, nccl.ncclGetErrorString(error));
+                  device->name, like->n - 1, like->nccl->name,
+                  like->nccl->functions.ncclGetErrorString(error));
     if (n_cliques == CLIQUES_MOST) nccl_drop(&cliques[0]);
     cliques[n_cliques] = *like;
     return &cliques[n_cliques++];
@@ -104,15 +136,16 @@ static bool nccl_describe(weft_device *const *devices, size_t n, clique *c) {
 static ncclResult_t submit(const clique *c, weft_device *const *devices, weft_buffer *const *buffers,
                            weft_dtype dtype, size_t count) {
     const ncclDataType_t type = dtype == WEFT_F64 ? ncclFloat64 : ncclFloat32;
-    ncclResult_t error = nccl.ncclGroupStart();
+    const weft__nccl_functions *f = &c->nccl->functions;
+    ncclResult_t error = f->ncclGroupStart();
     if (error) return error;
     for (int i = 0; i < c->n && !error; i++) {
         const weft__cuda *d = weft__cuda_of(devices[i]);
         const weft_gpu_buffer *b = (const weft_gpu_buffer *)buffers[i];
         void *const at = (void *)(uintptr_t)(b->address + d->gpu.guard); // NOLINT(performance-no-int-to-ptr)
-        error = nccl.ncclAllReduce(at, at, count, type, ncclSum, c->comms[i], d->stream);
+        error = f->ncclAllReduce(at, at, count, type, ncclSum, c->comms[i], d->stream);
     }
-    const ncclResult_t ended = nccl.ncclGroupEnd();
+    const ncclResult_t ended = f->ncclGroupEnd();
     return error ? error : ended;
 }
 
@@ -139,21 +172,23 @@ static weft_status order_all(weft_device *const *devices, weft_buffer *const *bu
 
 static weft_status sum(clique *c, weft_device *const *devices, weft_buffer *const *buffers, weft_dtype dtype,
                        size_t count) {
+    const weft_nccl *nccl = c->nccl;
     const int others = c->n - 1;
     WEFT_TRY(order_all(devices, buffers, (size_t)c->n, true));
     const ncclResult_t error = submit(c, devices, buffers, dtype, count);
     if (!error) return order_all(devices, buffers, (size_t)c->n, false);
     nccl_drop(c); /* the communicators answer with errors from now on */
     return weft__fail(devices[0]->ctx, WEFT_ERR_DEVICE,
-                      "%s and %d more cards: NCCL does not sum over them: %s; NCCL_DEBUG=WARN tells more",
-                      devices[0]->name, others, nccl.ncclGetErrorString(error));
+                      "%s and %d more cards: %s does not sum over them: %s; NCCL_DEBUG=WARN tells more",
+                      devices[0]->name, others, nccl->name, nccl->functions.ncclGetErrorString(error));
 }
 
 weft_status weft__nccl_sum(weft_device *const *devices, weft_buffer *const *buffers, size_t n,
                            weft_dtype dtype, size_t count, bool *done) {
-    clique like = {0};
+    weft_nccl *nccl = weft__cuda_of(devices[0])->found->api->nccl;
+    clique like = {.nccl = nccl};
     *done = false;
-    if (weft__nccl_open() || !nccl_describe(devices, n, &like)) return WEFT_OK;
+    if (weft__nccl_open(nccl) || !nccl_describe(devices, n, &like)) return WEFT_OK;
     pthread_mutex_lock(&lock);
     clique *c = nccl_take(devices[0], &like);
     const bool refused = c->refused;

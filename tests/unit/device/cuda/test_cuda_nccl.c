@@ -1,5 +1,6 @@
-/* Several GPUs: sums by NCCL, and a training step on two GPUs. Uses the simulated driver and NCCL
- * (tests/cuda/nccl.c) with two GPUs. Compares the declarations with nccl.h if it is installed. */
+/* Several GPUs: sums by NCCL or RCCL, and a training step on two GPUs. Uses the simulated driver and NCCL
+ * (tests/cuda/nccl.c) with two GPUs; with WEFT_TEST_GPU=hip those of HIP. Compares the declarations with
+ * nccl.h if it is installed. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -8,6 +9,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 #if __has_include(<nccl.h>)
@@ -29,13 +32,43 @@
 #include "device/cuda/nccl/nccl.def"
 #undef NCCL_FUNCTION
 #undef NCCL_CONSTANT
+_Static_assert(sizeof(ncclUniqueId) == WEFT_LINK_ID, "an id has another size");
+_Static_assert(offsetof(ncclConfig_t, size) == 0 && offsetof(ncclConfig_t, magic) == 8 &&
+                   offsetof(ncclConfig_t, version) == 12 && offsetof(ncclConfig_t, blocking) == 16,
+               "the options of a communicator begin otherwise");
 #endif
+
+/* of device/hip/hip.h, which may not be included with nccl.h: both define cuBLAS's types */
+extern weft_nccl weft__rccl;
+int weft__hip_devices(const weft__cuda_found **list, const char **why);
+void weft__hip_forget(void);
+
+static bool test_on_hip(void) {
+    const char *named = getenv("WEFT_TEST_GPU");
+    return named && strcmp(named, "hip") == 0;
+}
+
+static weft_nccl *library(void) { return test_on_hip() ? &weft__rccl : &weft__nccl; }
+
+static void forget(void) {
+    if (test_on_hip())
+        weft__hip_forget();
+    else
+        weft__cuda_forget();
+}
+
+/* The name of a card, such as "cuda:1". It lives until the next call for this card. */
+static const char *card(int i) {
+    static char names[2][16];
+    snprintf(names[i], sizeof names[i], "%s:%d", test_on_hip() ? "hip" : "cuda", i);
+    return names[i];
+}
 
 /* The counters of the simulated NCCL. NULL for the real one, since the number of GPUs is then unknown. */
 static fake_nccl_state *counts(void) {
-    if (weft__nccl_open()) return NULL;
-    void *library = dlopen("libnccl.so.2", RTLD_NOLOAD | RTLD_NOW);
-    return library ? dlsym(library, "fake_nccl") : NULL;
+    if (weft__nccl_open(library())) return NULL;
+    void *file = dlopen(test_on_hip() ? "librccl.so.1" : "libnccl.so.2", RTLD_NOLOAD | RTLD_NOW);
+    return file ? dlsym(file, "fake_nccl") : NULL;
 }
 
 /* Sums 1, 2, 3, ... of one device and 10, 20, 30, ... of another, and checks the result on both. Returns
@@ -68,17 +101,21 @@ static bool sum_over(const char *const specs[2], weft_dtype dtype, weft_status w
         devices[d]->ops->buffer_free(devices[d], buffers[d]);
         devices[d]->ops->close(devices[d]);
     }
-    if (wanted != WEFT_OK) assert_non_null(strstr(weft_last_error(&ctx[0]), "cuda:0 and 1 more cards: NCCL"));
+    if (wanted != WEFT_OK) {
+        char said[64];
+        snprintf(said, sizeof said, "%s and 1 more cards: %s", card(0), library()->name);
+        assert_non_null(strstr(weft_last_error(&ctx[0]), said));
+    }
     for (int d = 0; d < 2; d++) weft__strings_free(&ctx[d]);
     return done;
 }
 
 static void test_sums_over_cards(void **state) {
     (void)state;
-    static const char *const cards[2] = {"cuda:0", "cuda:1"}, *const same[2] = {"cuda:0", "cuda:0"};
+    const char *const cards[2] = {card(0), card(1)}, *const same[2] = {card(0), card(0)};
     fake_nccl_state *c = counts();
     if (!c) return skip();
-    assert_int_equal(weft__nccl_version(), 22801);
+    assert_int_equal(weft__nccl_version(library()), 22801);
     assert_true(sum_over(cards, WEFT_F32, WEFT_OK));
     assert_true(sum_over(cards, WEFT_F64, WEFT_OK));
     assert_int_equal(c->cliques, 1);
@@ -87,11 +124,11 @@ static void test_sums_over_cards(void **state) {
     assert_false(sum_over(cards, WEFT_F32, WEFT_ERR_DEVICE));
     assert_true(sum_over(cards, WEFT_F32, WEFT_OK)); /* with new communicators */
     assert_int_equal(c->cliques, 2);
-    weft__nccl_file = "libabsent.so";
-    weft__cuda_forget();
+    library()->file = "libabsent.so";
+    forget();
     assert_false(sum_over(cards, WEFT_F32, WEFT_OK));
-    weft__nccl_file = NULL;
-    weft__cuda_forget();
+    library()->file = NULL;
+    forget();
     assert_int_equal(c->sums, 3);
     assert_int_equal(c->refused, 0);
 }
@@ -106,17 +143,17 @@ static void count_warnings(void *user, weft_log_level level, const char *message
 /* If NCCL refuses the cards, the host adds them up. NCCL is asked once. */
 static void test_refused_cards(void **state) {
     (void)state;
-    static const char *const cards[2] = {"cuda:0", "cuda:1"};
+    const char *const cards[2] = {card(0), card(1)};
     fake_nccl_state *c = counts();
     if (!c) return skip();
-    weft__cuda_forget();
+    forget();
     const long declined = c->declined;
     c->decline = 1;
     assert_false(sum_over(cards, WEFT_F32, WEFT_OK));
     c->decline = 0;
     assert_false(sum_over(cards, WEFT_F32, WEFT_OK));
     assert_int_equal(c->declined, declined + 1);
-    weft__cuda_forget();
+    forget();
     assert_true(sum_over(cards, WEFT_F32, WEFT_OK));
     assert_int_equal(c->refused, 0);
 }
@@ -125,7 +162,7 @@ static void test_refused_cards(void **state) {
  * not serve it. */
 static void test_communicators_end_with_their_context(void **state) {
     (void)state;
-    static const char *const cards[2] = {"cuda:0", "cuda:1"};
+    const char *const cards[2] = {card(0), card(1)};
     fake_nccl_state *c = counts();
     if (!c) return skip();
     assert_true(sum_over(cards, WEFT_F32, WEFT_OK));
@@ -135,7 +172,7 @@ static void test_communicators_end_with_their_context(void **state) {
     const weft__cuda_found *list;
     const char *why;
     CUresult error;
-    assert_int_equal(weft__cuda_devices(&list, &why), 2);
+    assert_int_equal((test_on_hip() ? weft__hip_devices : weft__cuda_devices)(&list, &why), 2);
     const CUcontext before = weft__cuda_context_take(&list[1], &error);
     weft__cuda_context_give(&list[1], true);
     assert_ptr_equal(weft__cuda_context_take(&list[1], &error), before);
@@ -190,10 +227,10 @@ static void test_cards_share_a_step(void **state) {
         copy n[2];
         const int cards = way ? 2 : 1;
         weft_parameter_info info;
-        weft__nccl_file = way == 2 ? "libabsent.so" : NULL;
+        library()->file = way == 2 ? "libabsent.so" : NULL;
         c->decline = way == 3;
-        weft__cuda_forget();
-        for (int i = 0; i < cards; i++) make(&n[i], i ? "cuda:1" : "cuda:0");
+        forget();
+        for (int i = 0; i < cards; i++) make(&n[i], card(i));
         const weft_replica other = {n[cards - 1].net, n[cards - 1].opt, n[cards - 1].loader};
         const weft_fit_options options = {
             .steps = STEPS, .accumulate = 2, .replicas = &other, .n_replicas = (size_t)cards - 1};
@@ -202,9 +239,9 @@ static void test_cards_share_a_step(void **state) {
         assert_int_equal(weft_read(info.tensor, weights[way], sizeof *weights), WEFT_OK);
         for (int i = 0; i < cards; i++) close_copy(&n[i]);
     }
-    weft__nccl_file = NULL;
+    library()->file = NULL;
     c->decline = 0;
-    weft__cuda_forget();
+    forget();
     for (int way = 1; way < 4; way++) assert_memory_equal(weights[0], weights[way], sizeof *weights);
     assert_int_equal(warnings, 1);
     assert_int_equal(c->sums - sums, STEPS);
