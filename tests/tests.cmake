@@ -530,7 +530,7 @@ foreach(name ${every_test})
   if(name MATCHES "_(opencl|webgpu|dawn|cuda|hip|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda|hip)|^test_hip_matrix|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_train_hip|test_processes_cards|test_gpu_heavy|test_gpu_matmul)$")
     set(labels repeated)
     # the longest ones, most of whose code others cover
-    if(name MATCHES "^ops_hip_|^grad_(hip_|cuda_attention)|^test_hip_matrix_(conv|epilogue|races|gfx908)|_(hip|ptx)$|^test_(memory|recompute|cuda_choice|gpu_scatter|gpu_conv)_(cuda|webgpu)$|^mutants$")
+    if(name MATCHES "^ops_hip_|^grad_(hip_|cuda_attention)|^test_hip_matrix_(conv|epilogue|races|gfx908)|_ptx$|^test_(gpu_[a-z]+|head|memory|recompute)_hip$|^test_(memory|recompute|cuda_choice|gpu_scatter|gpu_conv)_(cuda|webgpu)$|^mutants$")
       list(APPEND labels long)
     endif()
     set_tests_properties(${name} PROPERTIES LABELS "${labels}")
