@@ -259,6 +259,29 @@ static void test_usual(void **state) {
     }
 }
 
+/* Without tensor cores: a tiny matmul has a small work-group on WebGPU, where no launches are fused. */
+static void test_tiny(void **state) {
+    static const struct {
+        weft_dialect dialect;
+        int64_t m, n, k;
+        int items;
+    } cases[] = {
+        {WEFT_DIALECT_WGSL, 8, 2, 4, 32},     {WEFT_DIALECT_WGSL, 32, 16, 64, 32},
+        {WEFT_DIALECT_WGSL, 33, 16, 64, 256}, {WEFT_DIALECT_WGSL, 32, 17, 64, 256},
+        {WEFT_DIALECT_WGSL, 32, 16, 65, 256}, {WEFT_DIALECT_OPENCL, 8, 2, 4, 256},
+    };
+    (void)state;
+    for (int i = 0; i < COUNT(cases); i++) {
+        const weft_target target = {
+            .dialect = cases[i].dialect, .lanes = 256, .units = 16, .local_bytes = 32 << 10};
+        const weft_heavy_matmul mm =
+            matmul(WEFT_F32, cases[i].m, cases[i].n, cases[i].k, (layout){0, 0, 0, 0, 0});
+        const weft_launch l = launch_of(&target, &mm);
+        assert_int_equal(l.items[0], cases[i].items);
+        assert_int_equal(l.groups[0] * l.groups[1] * l.groups[2], 1);
+    }
+}
+
 static void test_tf32(void **state) {
     fixture *f = *state;
     if (!has_cores(f)) skip();
@@ -299,10 +322,10 @@ static void test_declined(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layouts),  cmocka_unit_test(test_edges), cmocka_unit_test(test_places),
-        cmocka_unit_test(test_batches),  cmocka_unit_test(test_long),  cmocka_unit_test(test_tiles),
-        cmocka_unit_test(test_flat),     cmocka_unit_test(test_usual), cmocka_unit_test(test_tf32),
-        cmocka_unit_test(test_declined),
+        cmocka_unit_test(test_layouts), cmocka_unit_test(test_edges),    cmocka_unit_test(test_places),
+        cmocka_unit_test(test_batches), cmocka_unit_test(test_long),     cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_flat),    cmocka_unit_test(test_usual),    cmocka_unit_test(test_tiny),
+        cmocka_unit_test(test_tf32),    cmocka_unit_test(test_declined),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -289,17 +289,27 @@ static const char *plan_slices(matmul_plan *p) {
     return weft__source_matmul_tiles;
 }
 
+/* Matmuls that one small work-group computes on WebGPU, where no launches are fused: fewer work-items wait
+ * for each other. 32 work-items have tiles of 32 x 16. */
+enum { TINY_ITEMS = 32, TINY_M = 32, TINY_N = 16, TINY_K = 64 };
+
+static bool is_tiny(const matmul_plan *p) {
+    return p->target->dialect == WEFT_DIALECT_WGSL && p->target->lanes >= TINY_ITEMS && !p->view &&
+           p->mm.m <= TINY_M && p->mm.n <= TINY_N && p->mm.k <= TINY_K;
+}
+
 static const char *plan_tiles(matmul_plan *p, int variant) {
     if (is_sliced(p)) return plan_slices(p);
+    const bool tiny = is_tiny(p);
     const int64_t size = (int64_t)weft_dtype_size(p->sum), groups = 2 * (int64_t)p->target->units;
-    int depth = DEPTH_MOST, i = variant < 0 ? 0 : variant, wide = 1, high = 1;
+    int depth = DEPTH_MOST, i = tiny ? PATCHES_USUAL - 1 : variant < 0 ? 0 : variant, wide = 1, high = 1;
     const int64_t squares = squares_of(p);
     if (p->target->dialect == WEFT_DIALECT_CUDA)
         split_by(p, squares, 128, CUDA_PART, DEPTH_MOST);
     else
         split(p, squares, 64, 512);
     for (; i < PATCHES; i++) { /* the largest tile that keeps all units busy */
-        p->group_items = (int)weft__larger(1, p->target->lanes / patches[i].share);
+        p->group_items = tiny ? TINY_ITEMS : (int)weft__larger(1, p->target->lanes / patches[i].share);
         wide = wide_of(p->group_items), high = p->group_items / wide;
         p->block_m = high * 4 * patches[i].m;
         p->block_n = wide * 4 * patches[i].n;
@@ -308,7 +318,7 @@ static const char *plan_tiles(matmul_plan *p, int variant) {
     }
     while (depth > 4 && (p->block_m + p->block_n + 8) * depth * size > p->target->local_bytes) depth /= 2;
     p->local_bytes = (p->block_m + p->block_n + 8) * depth * size;
-    p->variant = i, p->variants = PATCHES;
+    p->variant = tiny ? 0 : i, p->variants = tiny ? 1 : PATCHES;
     snprintf(p->name, sizeof p->name, "%d x %d by %d", (int)p->block_m, (int)p->block_n, p->group_items);
     snprintf(p->head, sizeof p->head,
              "#define S4 %s\n#define WIDE_ITEMS %d\n#define HIGH_ITEMS %d\n#define PATCH_M %d\n"
