@@ -46,6 +46,7 @@ static const weft_device_extras extras = {
     .sum = weft__nccl_sum,
     .links = &weft__nccl_linking,
     .download_all = weft__gpu_download_all,
+    .telemetry = weft__hip_telemetry,
 };
 
 const weft_device_ops weft__device_hip = {

@@ -36,8 +36,13 @@ typedef struct weft__hip_hooks {
     const char *library; /* opened instead of the system's runtime; NULL: the system's */
     const char *missing; /* this function is reported as missing */
     const char *node;    /* stands for /dev/kfd */
+    const char *bus;     /* stands for /sys/bus/pci/devices */
 } weft__hip_hooks;
 extern weft__hip_hooks weft__hip_hook;
+
+/* ---- telemetry.c ---- */
+
+bool weft__hip_telemetry(const weft_device *device, weft_telemetry *telemetry);
 
 /* ---- library.c ---- */
 

@@ -5,13 +5,16 @@
 #define _GNU_SOURCE
 #endif
 #include <dlfcn.h>
+#include <ftw.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 #if __has_include(<hip/hip_runtime_api.h>)
@@ -320,13 +323,73 @@ static void test_errors(void **state) {
     assert_int_equal(c->refused, 0);
 }
 
+/* ---- telemetry ---- */
+
+static void put_file(const char *folder, const char *name, const char *text) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A folder as amdgpu makes it. The second card measures less, and the third one is not there. */
+static void make_cards(char root[]) {
+    char folder[1024];
+    assert_non_null(mkdtemp(root));
+    for (int card = 0; card < 2; card++) {
+        const char *const parts[] = {"", "/hwmon", "/hwmon/hwmon7"};
+        for (int i = 0; i < 3; i++) {
+            snprintf(folder, sizeof folder, "%s/0000:%02x:00.0%s", root, 0x3a + card, parts[i]);
+            assert_int_equal(mkdir(folder, 0700), 0);
+        }
+        put_file(folder, card ? "temp2_input" : "temp1_input", "45000\n");
+        put_file(folder, card ? "power1_input" : "power1_average", card ? "no number\n" : "70500000\n");
+        if (card == 0) put_file(folder, "temp2_input", "51000\n");
+        if (card == 0) put_file(folder, "freq1_input", "1980000000\n");
+        if (card == 0) put_file(folder, "freq2_input", "2600000000\n");
+        snprintf(folder, sizeof folder, "%s/0000:%02x:00.0", root, 0x3a + card);
+        put_file(folder, "gpu_busy_percent", card ? "90\n" : "9\n");
+        if (card == 0) put_file(folder, "mem_info_vram_used", "1000000000\n");
+    }
+}
+
+static int remove_one(const char *path, const struct stat *what, int kind, struct FTW *at) {
+    (void)what, (void)kind, (void)at;
+    return remove(path);
+}
+
+static void test_telemetry(void **state) {
+    char root[] = "/tmp/weft-hip-XXXXXX";
+    weft_telemetry t;
+    (void)state;
+    if (!counts()) return hip_skip();
+    make_cards(root);
+    for (int card = 0; card < 3; card++) {
+        weft_context *ctx;
+        weft__hip_hook.bus = card < 2 ? root : "/no/such/folder";
+        assert_int_equal(weft_open(&(weft_open_options){.device = card == 1 ? "hip:1" : "hip:0"}, &ctx),
+                         WEFT_OK);
+        assert_int_equal(weft_device_telemetry(ctx, &t), card < 2);
+        if (card < 2) assert_true(fabs(t.utilisation - (card ? 0.9 : 0.09)) < 1e-9 && t.temperature == 45);
+        if (card == 0) assert_true(t.memory_used == 1e9 && fabs(t.power - 70.5) < 1e-9);
+        if (card == 0) assert_true(fabs(t.clock - 1980) < 1e-6 && fabs(t.memory_clock - 2600) < 1e-6);
+        if (card)
+            assert_true(isnan(t.memory_used) && isnan(t.power) && isnan(t.clock) && isnan(t.memory_clock));
+        weft_close(ctx);
+    }
+    weft__hip_hook.bus = NULL;
+    assert_int_equal(nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_library),  cmocka_unit_test(test_without_card),
         cmocka_unit_test(test_components),       cmocka_unit_test(test_architecture),
         cmocka_unit_test(test_matrix_cores),     cmocka_unit_test(test_names),
         cmocka_unit_test(test_steps_are_graphs), cmocka_unit_test(test_current_device),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_errors),           cmocka_unit_test(test_telemetry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
