@@ -68,14 +68,18 @@ fn main(@builtin(workgroup_id) w_id: vec3<u32>, @builtin(num_workgroups) w_all: 
                 }
                 var span3: array<f32, 2>;
                 {
-                    var e: i32 = 0;
-                    for (; e < 2; e = e + 1) {
-                        let i0: i32 = i0_0 + e;
-                        let v0: f32 = span0[e];
-                        let v1: f32 = span1[e];
-                        let v2: f32 = v0 + v1;
-                        span3[e] = v2;
-                    }
+                    let i0: i32 = i0_0 + 0;
+                    let v0: f32 = span0[0];
+                    let v1: f32 = span1[0];
+                    let v2: f32 = v0 + v1;
+                    span3[0] = v2;
+                }
+                {
+                    let i0: i32 = i0_0 + 1;
+                    let v0: f32 = span0[1];
+                    let v1: f32 = span1[1];
+                    let v2: f32 = v0 + v1;
+                    span3[1] = v2;
                 }
                 {
                     var i_: i32 = 0;
