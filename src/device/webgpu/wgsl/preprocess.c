@@ -1,6 +1,5 @@
-/* The preprocessor: object and function macros, # and ##, conditions, #undef, #error. It drops #pragma, but
- * for
- * `#pragma unroll`. #include is refused: the build replaces it (tools/embed.cmake). Must not know: types,
+/* The preprocessor: object and function macros, # and ##, conditions, #undef, #error, #pragma unroll. It
+ * drops other pragmas. #include is refused: the build replaces it (tools/embed.cmake). Must not know: types,
  * statements. Read next: parse.c. */
 #include <string.h>
 
