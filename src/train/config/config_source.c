@@ -29,12 +29,12 @@ static weft__source parquet_source(const char *path) {
     static const char *const keys[] = {"\"messages\"", "\"conversations\"", "\"completion\""};
     weft__buffer row = {0};
     bool chats = false;
-    if (weft_preferences_is(path)) return WEFT__SOURCE_PREFERENCES;
-    weft__json_lines_first(path, &row);
+    weft__json_lines_first(path, &row); /* once: it starts DuckDB */
+    const bool pairs = weft__json_line_has(&row, "\"chosen\"") && weft__json_line_has(&row, "\"rejected\"");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         chats = chats || weft__json_line_has(&row, keys[i]);
     weft__buffer_free(&row);
-    return chats ? WEFT__SOURCE_CHATS : WEFT__SOURCE_TEXT;
+    return pairs ? WEFT__SOURCE_PREFERENCES : chats ? WEFT__SOURCE_CHATS : WEFT__SOURCE_TEXT;
 }
 
 const char *weft__config_source(weft__model_type model, const char *path) {
