@@ -61,7 +61,7 @@ static inline bool test_setup(test_programs *f, const char *device) {
 }
 
 static inline void test_teardown(test_programs *f) {
-    assert_int_equal(f->device->bytes_in_use, weft__gpu_of(f->device)->scratch_bytes);
+    assert_int_equal(f->device->bytes_in_use, f->device->workspace);
     f->device->ops->close(f->device);
     weft__strings_free(&f->ctx);
 }

@@ -62,6 +62,7 @@ struct weft_program {
     int n_regions;
     weft_buffer **slots; /* bound by the last run */
     size_t n_kernels, n_copies, n_nodes;
+    int n_exchanges;       /* with other processes */
     uint8_t *stages;       /* weft_stage of each command */
     uint64_t profile;      /* number of the profile that last counted a run, */
     size_t profile_number; /* and the program's number in it */
@@ -252,7 +253,5 @@ weft_status weft__sum_linked(weft_tensor *t, bool tree);
 /* Gives all processes the parts of `bytes` bytes of a variable, from byte `first` on: process i has written
  * those from first + i * part on. */
 weft_status weft__parts_linked(weft_tensor *whole, size_t first, size_t part, size_t bytes);
-/* The memory of the device that such a sum of `count` numbers takes. 0: there is no link. */
-uint64_t weft__linked_bytes(const weft_context *ctx, weft_dtype dtype, size_t count);
 
 #endif

@@ -80,11 +80,6 @@ typedef struct weft_link_functions {
     /* Begins to open a link. It is open when `test` says that this has ended. */
     const char *(*open)(weft_device *device, const char id[WEFT_LINK_ID], int rank, int size,
                         weft_link **link);
-    /* Adds up `count` numbers, f32 or f64, over all processes, in an order of its own. */
-    const char *(*all_reduce)(weft_link *link, weft_buffer *data, size_t at, weft_dtype dtype, size_t count);
-    /* Part i of `from` goes to process i, and part i of `to` comes from process i. */
-    const char *(*all_to_all)(weft_link *link, weft_buffer *from, size_t from_at, weft_buffer *to,
-                              size_t to_at, size_t part);
     /* Collects `bytes` bytes of which process i has part i, at from_at; the last parts may be shorter or
      * empty. The own part of `to` may be `from` itself. */
     const char *(*all_gather)(weft_link *link, weft_buffer *from, size_t from_at, weft_buffer *to,
@@ -92,9 +87,31 @@ typedef struct weft_link_functions {
     /* Tells whether the last call is submitted, so that a program may be submitted after it; done: whether
      * all submitted work of the device is done. */
     const char *(*test)(weft_link *link, bool done, bool *ended);
-    /* broken: ends transfers that other processes never make. */
+    /* Tells whether exchange `number` of the program that was submitted last has begun, or has ended. */
+    const char *(*test_exchange)(weft_link *link, int number, bool end, bool *is);
+    /* Adds up how long the first `count` exchanges of this program took, and how long it waited for them, in
+     * seconds. All of them have ended. */
+    void (*exchange_times)(weft_link *link, int count, double *took, double *waited);
+    /* broken: ends transfers that other processes never make. Programs that were submitted then update
+     * nothing. */
     void (*close)(weft_link *link, bool broken);
 } weft_link_functions;
+
+/* The processes to which a device is linked. Programs of such a device exchange by themselves, beside their
+ * other launches, and call these functions when they are submitted. */
+typedef struct weft_linked weft_linked;
+struct weft_linked {
+    weft_link *link; /* NULL: it was given up */
+    int rank, size;
+    /* Prepares for the next exchange of a program. */
+    weft_status (*begin)(weft_linked *linked, const weft_heavy_exchange *exchange);
+    /* Waits until a transfer is submitted. error: what submitted it returned. */
+    weft_status (*submitted)(weft_linked *linked, const char *error);
+    /* Waits for the end of all exchanges of the program that was submitted last. */
+    weft_status (*ended)(weft_linked *linked, int count);
+    /* Fails with the reason why an exchange failed. */
+    weft_status (*failed)(const weft_linked *linked);
+};
 
 /* ---- programs ---- */
 
@@ -286,7 +303,9 @@ struct weft_device {
     /* choices of an earlier process; they take precedence over those on disk */
     const weft_tile_choice *given;
     int n_given;
-    weft_exchanger *exchanger; /* what programs exchange with; NULL: there are no other processes */
+    /* What programs exchange with, in memory of the host or by a link. NULL: there are no other processes. */
+    weft_exchanger *exchanger;
+    weft_linked *linked;
     /* counters for profiles and tests; the compiler's calls increment them */
     uint64_t uploads, downloads, submissions;
     uint64_t bytes_up, bytes_down;

@@ -34,6 +34,29 @@ static const char *exchange_check(const weft_heavy *heavy) {
     return x->n < 0 || x->part < 0 ? "a negative extent" : NULL;
 }
 
+/* ---- exact sums on linked devices ---- */
+
+enum {
+    RECEIVED_MOST = 32 << 20, /* bytes of all processes */
+    FEW_BYTES = 1 << 16,      /* of all processes: one transfer of all is faster than two of parts */
+    ALIGNED = 16              /* numbers: parts begin at a multiple of 64 bytes */
+};
+
+weft__exchange_parts weft__exchange_divide(const weft_heavy_exchange *x, int processes) {
+    const int64_t size = (int64_t)weft_dtype_size((weft_dtype)x->dtype),
+                  most = RECEIVED_MOST / size / processes / ALIGNED * ALIGNED + ALIGNED;
+    const bool few = x->n * size * processes <= FEW_BYTES;
+    const int64_t part = x->part ? x->part : few ? 0 : x->n / processes / ALIGNED * ALIGNED;
+    return (weft__exchange_parts){part, part < most ? part : most, x->part ? 0 : x->n - part * processes};
+}
+
+int64_t weft__exchange_received(const weft_heavy_exchange *x, int processes) {
+    if (x->gather || (!x->exact && !x->part)) return 0;
+    const weft__exchange_parts parts = weft__exchange_divide(x, processes);
+    const int64_t most = parts.at_once > parts.rest ? parts.at_once : parts.rest;
+    return most * processes * (int64_t)weft_dtype_size((weft_dtype)x->dtype);
+}
+
 const weft_heavy_class weft__heavy_exchange = {.name = "exchange",
                                                .work = WEFT_WORK_EXCHANGE,
                                                .operands = exchange_operands,

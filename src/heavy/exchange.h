@@ -25,4 +25,14 @@ typedef struct weft_heavy_exchange {
     int64_t part; /* elements of a process; 0: each has all */
 } weft_heavy_exchange;
 
+/* How linked devices make an exact sum. Each process adds up a part of the numbers, which it receives from
+ * all: at most `at_once` of them at a time. The last `rest` numbers are few, and each process receives and
+ * adds up all of them. */
+typedef struct weft__exchange_parts {
+    int64_t part, at_once, rest;
+} weft__exchange_parts;
+weft__exchange_parts weft__exchange_divide(const weft_heavy_exchange *exchange, int processes);
+/* Returns the bytes that it receives at once. 0: the sum is not exact, and needs no memory. */
+int64_t weft__exchange_received(const weft_heavy_exchange *exchange, int processes);
+
 #endif

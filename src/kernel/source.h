@@ -129,6 +129,8 @@ typedef struct weft_launch {
     /* A library call of the backend, in place of a kernel. The backend owns it, and it lives as long as the
      * device. Such a launch has no source, its groups are 1, and its arguments are OPERAND and SCRATCH. */
     const struct weft_call *call;
+    bool beside; /* part of an exchange with other processes, which runs beside the other launches. Its
+                  * SCRATCH is memory that only such launches use */
     weft_launch_facts facts;
 } weft_launch;
 
@@ -144,6 +146,7 @@ typedef struct weft_launches {
     size_t capacity;
     weft_launch *list;
     int64_t scratch_bytes; /* scratch memory of the executable that the command needs */
+    int64_t beside_bytes;  /* the same for its launches beside the others */
 } weft_launches;
 
 /* source.c: adds a launch. Copies its arguments, with their numbers, into the arena. */

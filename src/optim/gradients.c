@@ -135,7 +135,7 @@ static weft_tensor *join_pieces(const weft_optimizer *opt, const weft__block *bl
 weft_status weft__optimizer_gradients(weft_optimizer *opt, weft_tensor *loss, const weft__part *part,
                                       weft_tensor **g) {
     size_t n = 0, at = 0, piece = 0;
-    const bool due = part->update || weft__optimizer_divides_gradients(opt),
+    const bool due = part->update || part->exchange || weft__optimizer_divides_gradients(opt),
                exchanges = loss && due && weft__optimizer_exchanges(opt);
     for (size_t b = 0; b < opt->n_blocks; b++) n += opt->blocks[b].count;
     weft_tensor **wrt = weft__array(opt->ctx, 3 * n, sizeof *wrt);

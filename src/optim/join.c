@@ -66,7 +66,7 @@ weft_status weft_optimizer_join(weft_optimizer *opt, weft_process_group *group) 
     WEFT_TRY(weft__link_devices(opt->ctx, group));
     opt->ctx->device->exchanger = NULL;
     opt->group = group;
-    if (weft__optimizer_exchanges(opt))
+    if (weft__optimizer_exchanges(opt) && !opt->ctx->device->linked)
         WEFT_TRY(weft__process_group_exchanger(group, &opt->ctx->device->exchanger));
     opt->ctx->processes = group ? weft_process_group_size(group) : 0;
     opt->identity = ++opt->ctx->identities;

@@ -19,12 +19,30 @@ static weft_tensor *as(weft_tensor *t, weft_dtype dtype) { return weft__optimize
 
 static int64_t chunks_in(int64_t n) { return (n + WEFT__CHUNK - 1) / WEFT__CHUNK; }
 
+enum { ADDED = 16 }; /* numbers at once; two times are a chunk */
+_Static_assert(ADDED *ADDED == WEFT__CHUNK, "a chunk is added up in two steps");
+
+/* Adds up axis 1 of ADDED elements, or their squares. A reduction would add in an order that depends on the
+ * number of chunks, which differs between processes. */
+static weft_tensor *add_axis(weft_tensor *x, bool squares) {
+    weft_tensor *sums[ADDED];
+    for (int i = 0; i < ADDED; i++) {
+        sums[i] = weft_narrow_at(where, x, 1, i, 1);
+        if (squares) sums[i] = at_mul(sums[i], sums[i]);
+    }
+    for (int n = ADDED / 2; n > 0; n /= 2)
+        for (int i = 0; i < n; i++) sums[i] = at_add(sums[i], sums[i + n]);
+    return sums[0];
+}
+
 /* The sums of the squares of each chunk of a vector. */
 static weft_tensor *sum_chunks(weft_tensor *g, int64_t n) {
-    const int64_t shape[2] = {chunks_in(n), WEFT__CHUNK}, none = 0, rest = shape[0] * WEFT__CHUNK - n;
+    const int64_t count = chunks_in(n), none = 0, rest = count * WEFT__CHUNK - n;
+    const int64_t squares[3] = {count, ADDED, ADDED}, sums[2] = {count, ADDED};
     if (rest) g = weft_pad_at(where, g, &none, &rest, 0.0);
-    g = weft_reshape_at(where, g, 2, shape);
-    return weft_sum_at(where, at_mul(g, g), 1, false);
+    g = add_axis(weft_reshape_at(where, g, 3, squares), true);
+    g = add_axis(weft_reshape_at(where, g, 2, sums), false);
+    return weft_reshape_at(where, g, 1, &count);
 }
 
 /* The sums of chunks that this process has, and where they begin among those of the block. */

@@ -224,6 +224,7 @@ void weft__sinks_free(weft_context *ctx, weft__sinks *sinks);
 typedef struct weft__part {
     uint32_t take; /* adds the sums of these levels, one bit each, to the gradients, the lowest level first */
     int put;       /* keeps the result as the sum of this level; -1: does not */
+    bool exchange; /* adds up the result over all processes. An update does that, too */
     bool update;   /* divides the result by the number of micro-batches, and changes the parameters */
 } weft__part;
 

@@ -54,6 +54,14 @@ static weft__part next_micro_batch(const weft_optimizer *opt, int k) {
     return (weft__part){.take = carried, .put = level};
 }
 
+/* The part for micro-batch k, which is the last one before an update of its own. Linked devices exchange the
+ * sums meanwhile. */
+static weft__part last_micro_batch_of(const weft_optimizer *opt, int k) {
+    weft__part part = next_micro_batch(opt, k);
+    part.exchange = weft__optimizer_exchanges(opt);
+    return part;
+}
+
 /* The levels that n micro-batches leave. */
 static uint32_t levels_of(const weft_optimizer *opt, int n) {
     return opt->hyper.exact_sum ? (uint32_t)n : n > 0;
@@ -77,6 +85,7 @@ static weft_status step_run(weft_optimizer *opt, weft_tensor *loss, const weft__
     weft__hash_u64(&key, opt->identity); /* stands for layout and options */
     weft__hash_u64(&key, part->take);
     weft__hash_u64(&key, (uint64_t)(part->put + 1));
+    weft__hash_u64(&key, part->exchange);
     weft__hash_u64(&key, part->update ? (uint64_t)parts : 0);
     const weft__ahead ahead = {foretell, opt};
     weft_derivation derivation = {.roots = &loss,
@@ -110,11 +119,25 @@ static weft_status uneven(const weft_optimizer *opt, int n) {
                       weft_optimizer_kind(opt), n);
 }
 
-/* Is the update of a step of n micro-batches a program of its own? It is, if processes exchange the sums of
- * their gradients before it. Then exact sums of one process have such an update, too: the norm of the
- * gradients depends on the kernel that reads them. */
+/* Is the update of a step of n micro-batches a program of its own? It is on devices that may have to exchange
+ * the sums of gradients by the host. Then exact sums of one process, and of linked devices, have such an
+ * update, too: the norm of the gradients depends on the kernel that reads them. */
 static bool updates_apart(const weft_optimizer *opt, int n) {
-    return (opt->group || (opt->hyper.exact_sum && n > 1)) && !weft__optimizer_takes_exchanges(opt);
+    return (opt->group || (opt->hyper.exact_sum && n > 1)) &&
+           (opt->ctx->device->linked || !weft__optimizer_takes_exchanges(opt));
+}
+
+/* Adds the gradients of micro-batch k, the last one of a step, and those of the other processes. */
+static weft_status add_last_micro_batch(weft_optimizer *opt, weft_tensor *loss, int k) {
+    const weft__part part = last_micro_batch_of(opt, k);
+    if (!part.exchange) {
+        WEFT_TRY(weft_optimizer_add_gradients(opt, loss));
+        return opt->group ? weft_optimizer_all_reduce(&opt, 1) : WEFT_OK;
+    }
+    weft__process_group_purpose(opt->group, opt->steps + 1, "the gradients");
+    WEFT_TRY(step_run(opt, loss, &part, 1, NULL));
+    opt->next_part = k + 1;
+    return WEFT_OK;
 }
 
 /* Runs the last micro-batch of a step, whose number is k, and updates the parameters. The processes exchange
@@ -125,8 +148,7 @@ static weft_status last_micro_batch(weft_optimizer *opt, weft_tensor *loss, int 
     const bool divided = weft__optimizer_divides_gradients(opt);
     if (opt->group && !divided && level_of_sum(opt, k + 1) < 0) return uneven(opt, k + 1);
     if (updates_apart(opt, k + 1)) {
-        WEFT_TRY(weft_optimizer_add_gradients(opt, loss));
-        if (opt->group) WEFT_TRY(weft_optimizer_all_reduce(&opt, 1));
+        WEFT_TRY(add_last_micro_batch(opt, loss, k));
         return weft_optimizer_update(opt, (k + 1) * processes);
     }
     weft__process_group_purpose(opt->group, opt->steps + 1, "the gradients");
@@ -335,9 +357,9 @@ static void plan_frozen(const weft_optimizer *opt, weft_memory_plan *plan) {
 static int differing_parts(const weft_optimizer *opt, int of, weft__part parts[3]) {
     const bool apart = updates_apart(opt, of);
     int n = 0;
-    parts[n++] = of > 1 || apart ? next_micro_batch(opt, 0) : weft__whole_step;
+    parts[n++] = of > 1 ? next_micro_batch(opt, 0) : apart ? last_micro_batch_of(opt, 0) : weft__whole_step;
     if (of > (apart ? 1 : 2)) parts[n++] = next_micro_batch(opt, 1);
-    if (of > 1 && !apart) parts[n++] = update_after(opt, of - 1);
+    if (of > 1) parts[n++] = apart ? last_micro_batch_of(opt, of - 1) : update_after(opt, of - 1);
     return n;
 }
 
@@ -410,15 +432,24 @@ static uint64_t exchange_bytes(const weft_optimizer *opt) {
     return most;
 }
 
-/* Counts the memory of the device in which linked devices receive gradients. */
+/* Counts the memory in which linked devices receive gradients. */
 static void plan_link(const weft_optimizer *opt, weft_memory_plan *plan) {
-    uint64_t most = 0;
-    for (size_t b = 0; b < opt->n_blocks && opt->hyper.exact_sum; b++)
-        most = larger(most, weft__linked_bytes(opt->ctx, opt->blocks[b].wide,
-                                               (size_t)weft_numel(opt->blocks[b].values)));
-    plan->kinds[WEFT_MEMORY_SCRATCH] += most;
-    plan->pending += most;
-    plan->work += most;
+    const weft_linked *linked = opt->ctx->device->linked;
+    int64_t most = 0;
+    for (size_t b = 0; b < opt->n_blocks && linked; b++)
+        for (size_t i = 0; i < opt->blocks[b].n_pieces; i++) {
+            const weft__block *block = &opt->blocks[b];
+            const weft_heavy_exchange piece = {
+                .dtype = (uint8_t)block->wide,
+                .exact = opt->hyper.exact_sum,
+                .n = block->pieces[i].n,
+                .part = weft__optimizer_divides_gradients(opt) ? block->slices[i].each : 0};
+            const int64_t bytes = weft__exchange_received(&piece, linked->size);
+            if (bytes > most) most = bytes;
+        }
+    plan->kinds[WEFT_MEMORY_SCRATCH] += (uint64_t)most;
+    plan->pending += (uint64_t)most;
+    plan->work += (uint64_t)most;
 }
 
 weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, weft_memory_plan *plan) {

@@ -27,8 +27,6 @@ struct weft__exchange {
     int capacity;
     int next; /* the number of the exchange that comes next */
     bool closing;
-    uint64_t *orders; /* of the programs that gather and were compared; only the thread uses them */
-    size_t n_orders, order_capacity;
     weft_status status; /* of the first exchange that failed */
     char error[WEFT_ERROR_SIZE];
 };
@@ -47,16 +45,15 @@ static weft_status exchange_make(weft_process_group *g, const exchange_job *job)
                 : weft_process_group_all_reduce(g, job->out, dtype, n, job->what.exact);
 }
 
-/* Compares the order of the exchanges of a program that gathers, before its first exchange. The processes run
- * the same programs in turn, so a new one is new in all of them. */
-static weft_status compare_order(struct weft__exchange *x, const weft_heavy_exchange *what) {
+/* The processes run the same programs in turn, so a new one is new in all of them. */
+weft_status weft__process_group_compare_order(weft_process_group *g, const weft_heavy_exchange *what) {
     if (what->number > 0 || what->order == 0) return WEFT_OK;
-    for (size_t i = 0; i < x->n_orders; i++)
-        if (x->orders[i] == what->order) return WEFT_OK;
-    if (!weft__grow(NULL, &x->orders, &x->order_capacity, x->n_orders, sizeof *x->orders))
-        return weft__fail_oom(NULL, x->n_orders * sizeof *x->orders, "a list of programs");
-    x->orders[x->n_orders++] = what->order;
-    return weft__process_group_same(x->group, "a program that exchanges other numbers",
+    for (size_t i = 0; i < g->n_orders; i++)
+        if (g->orders[i] == what->order) return WEFT_OK;
+    if (!weft__grow(NULL, &g->orders, &g->order_capacity, g->n_orders, sizeof *g->orders))
+        return weft__fail_oom(NULL, g->n_orders * sizeof *g->orders, "a list of programs");
+    g->orders[g->n_orders++] = what->order;
+    return weft__process_group_same(g, "a program that exchanges other numbers",
                                     (weft_hash){.a = what->order},
                                     "let all processes run the same steps and evaluations in the same order");
 }
@@ -70,7 +67,7 @@ static void make_next(struct weft__exchange *x) {
     if (x->status == WEFT_OK) {
         g->beside = true;
         pthread_mutex_unlock(&x->lock);
-        weft_status status = compare_order(x, &job.what);
+        weft_status status = weft__process_group_compare_order(g, &job.what);
         if (status == WEFT_OK) status = exchange_make(g, &job);
         pthread_mutex_lock(&x->lock);
         g->beside = false;
@@ -173,7 +170,6 @@ void weft__process_group_end_exchanges(weft_process_group *g) {
     pthread_cond_destroy(&x->ended);
     pthread_mutex_destroy(&x->lock);
     weft__free(NULL, x->jobs);
-    weft__free(NULL, x->orders);
     weft__free(NULL, x);
     g->exchange = NULL;
 }

@@ -317,6 +317,7 @@ void weft_process_group_close(weft_process_group *g) {
     weft__free(NULL, g->hosts);
     weft__free(NULL, g->present);
     weft__free(NULL, g->staging);
+    weft__free(NULL, g->orders);
     weft__free(NULL, g);
 }
 

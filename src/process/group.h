@@ -29,7 +29,10 @@ struct weft_process_group {
     bool beside;         /* transfers go on beside a program, which needs the processors */
     atomic_bool awaited; /* the program waits for one of them */
     struct weft__exchange *exchange; /* exchange.c; NULL until needed */
-    char *staging;                   /* memory for transfers */
+    uint64_t
+        *orders; /* of the programs that gather and were compared; only the thread that exchanges uses them */
+    size_t n_orders, order_capacity;
+    char *staging; /* memory for transfers */
     size_t staging_bytes;
     unsigned char *present; /* [size], for a roll call */
 };
@@ -125,12 +128,11 @@ weft_status weft__process_link_open(weft_process_group *group, weft_device *devi
 void weft__process_link_close(weft__process_link *link);
 weft_process_group *weft__process_link_group(const weft__process_link *link);
 
-/* The transfers of weft_link_functions. They return when the transfer is submitted, so that programs of the
+/* The link as programs of the device use it. NULL if `link` is. */
+weft_linked *weft__process_link_programs(weft__process_link *link);
+
+/* The transfer of weft_link_functions. It returns when the transfer is submitted, so that programs of the
  * device may be submitted after it. After a failure the link is closed, and the group can only be aborted. */
-weft_status weft__process_link_all_reduce(weft__process_link *link, weft_buffer *data, size_t at,
-                                          weft_dtype dtype, size_t count);
-weft_status weft__process_link_all_to_all(weft__process_link *link, weft_buffer *from, size_t from_at,
-                                          weft_buffer *to, size_t to_at, size_t part);
 weft_status weft__process_link_all_gather(weft__process_link *link, weft_buffer *from, size_t from_at,
                                           weft_buffer *to, size_t to_at, size_t part, size_t bytes);
 /* Waits until all submitted work of the device is done. */
@@ -141,6 +143,9 @@ weft_status weft__process_link_finish(weft__process_link *link);
 /* Gives the exchanger of programs. It lives as long as the group. While a program with exchanges runs,
  * nothing else of the group may be called. */
 weft_status weft__process_group_exchanger(weft_process_group *group, weft_exchanger **exchanger);
+/* Compares the order of the exchanges of a program that gathers, before the first of them. Programs that were
+ * compared before pass at once. */
+weft_status weft__process_group_compare_order(weft_process_group *group, const weft_heavy_exchange *exchange);
 void weft__process_group_end_exchanges(weft_process_group *group);
 
 #endif

@@ -10,11 +10,14 @@
 #define OPEN_SHARE 0.5 /* of the time limit is the limit for opening, since the others wait meanwhile */
 
 struct weft__process_link {
+    weft_linked programs; /* first: its programs know only this. Holds the link */
     weft_process_group *group;
     const weft_link_functions *functions;
-    weft_link *link; /* NULL: it was given up */
     char name[WEFT_LINK_NAME];
-    bool done; /* what the process waits for: the end of all work, or that it is submitted */
+    bool done;          /* what the process waits for: the end of all work, or that it is submitted */
+    int number;         /* the exchange of a program that it waits for */
+    weft_status status; /* of the first exchange that failed */
+    char error[WEFT_ERROR_SIZE];
 };
 
 enum { WHY = WEFT_LINK_REASON + 128 };
@@ -78,6 +81,86 @@ static weft_status collect_offers(weft_process_group *g, weft_device *device, ch
     return status;
 }
 
+/* ---- waiting ---- */
+
+static const char *test_link(void *user, bool *ended) {
+    const weft__process_link *l = user;
+    return l->functions->test(l->programs.link, l->done, ended);
+}
+
+static void give_up_link(void *user) {
+    weft__process_link *l = user;
+    l->functions->close(l->programs.link, true);
+    l->programs.link = NULL;
+}
+
+/* Keeps the reason of the first failure. */
+static weft_status keep_failure(weft__process_link *l, weft_status status) {
+    if (status == WEFT_OK || l->status != WEFT_OK) return status;
+    l->status = status;
+    snprintf(l->error, sizeof l->error, "%s", weft_last_error(NULL));
+    return status;
+}
+
+static weft_status first_failure(const weft__process_link *l) {
+    return l->status == WEFT_OK ? WEFT_OK : weft__fail(NULL, l->status, "%s", l->error);
+}
+
+/* Waits until a transfer is submitted, or until all is done. error: what the transfer returned. */
+static weft_status await_link(weft__process_link *l, const char *error, bool done) {
+    l->done = done;
+    return keep_failure(
+        l, weft__process_group_await(l->group, error, &(weft__awaited){l->name, test_link, give_up_link, l}));
+}
+
+/* ---- exchanges of programs ---- */
+
+static weft_status begin_exchange(weft_linked *linked, const weft_heavy_exchange *what) {
+    weft__process_link *l = (weft__process_link *)linked;
+    WEFT_TRY(first_failure(l));
+    return keep_failure(l, weft__process_group_compare_order(l->group, what));
+}
+
+static weft_status exchange_submitted(weft_linked *linked, const char *error) {
+    weft__process_link *l = (weft__process_link *)linked;
+    return await_link(l, error, false);
+}
+
+/* Waits until this process has computed what it gives to the exchange. Only then the time limit counts. */
+static const char *await_own(const weft__process_link *l) {
+    const struct timespec nap = {0, 50000};
+    const char *error = NULL;
+    bool begun = false;
+    while (!(error = l->functions->test_exchange(l->programs.link, l->number, false, &begun)) && !begun)
+        nanosleep(&nap, NULL);
+    return error;
+}
+
+static const char *test_exchange(void *user, bool *ended) {
+    const weft__process_link *l = user;
+    return l->functions->test_exchange(l->programs.link, l->number, true, ended);
+}
+
+static weft_status exchanges_ended(weft_linked *linked, int count) {
+    weft__process_link *l = (weft__process_link *)linked;
+    weft_process_group *g = l->group;
+    const double before = g->waited;
+    double took = 0, waited = 0;
+    weft_status status = first_failure(l);
+    for (l->number = 0; l->number < count && status == WEFT_OK; l->number++)
+        status = weft__process_group_await(g, await_own(l),
+                                           &(weft__awaited){l->name, test_exchange, give_up_link, l});
+    if (status != WEFT_OK) return keep_failure(l, status);
+    l->functions->exchange_times(l->programs.link, count, &took, &waited);
+    g->waited = before + waited; /* the device, not the host, waits for others */
+    g->hidden += took > waited ? took - waited : 0;
+    return WEFT_OK;
+}
+
+static weft_status exchanges_failed(const weft_linked *linked) {
+    return first_failure((const weft__process_link *)linked);
+}
+
 /* ---- opening and closing ---- */
 
 /* Waits until the link is open. Returns NULL, or why it does not open. */
@@ -86,7 +169,7 @@ static const char *await_opening(const weft_process_group *g, const weft__proces
     const double from = weft__process_group_now();
     const char *error = NULL;
     bool ended = false;
-    while (!(error = l->functions->test(l->link, false, &ended)) && !ended) {
+    while (!(error = l->functions->test(l->programs.link, false, &ended)) && !ended) {
         if (weft__process_group_now() - from > OPEN_SHARE * g->timeout) return late;
         nanosleep(&nap, NULL);
     }
@@ -96,7 +179,7 @@ static const char *await_opening(const weft_process_group *g, const weft__proces
 /* Opens the link in this process. Returns NULL, or why this fails. */
 static const char *open_own(weft_device *device, const char id[WEFT_LINK_ID], weft__process_link *l) {
     const weft_process_group *g = l->group;
-    const char *error = l->functions->open(device, id, g->rank, g->size, &l->link);
+    const char *error = l->functions->open(device, id, g->rank, g->size, &l->programs.link);
     return error ? error : await_opening(g, l);
 }
 
@@ -118,7 +201,14 @@ weft_status weft__process_link_open(weft_process_group *g, weft_device *device, 
     if (!g || g->planned) return WEFT_OK;
     weft__process_link *l = weft__array(NULL, 1, sizeof *l);
     if (!l) return weft__fail_oom(NULL, sizeof *l, "a link between devices");
-    *l = (weft__process_link){.group = g, .functions = weft__device_links(device)};
+    *l = (weft__process_link){.programs = {.rank = g->rank,
+                                           .size = g->size,
+                                           .begin = begin_exchange,
+                                           .submitted = exchange_submitted,
+                                           .ended = exchanges_ended,
+                                           .failed = exchanges_failed},
+                              .group = g,
+                              .functions = weft__device_links(device)};
     weft__process_group_purpose(g, g->step, "a link between the devices");
     weft_status status = collect_offers(g, device, l->name, &some, why);
     if (status == WEFT_OK && !why[0]) status = open_all(device, l, why);
@@ -127,7 +217,7 @@ weft_status weft__process_link_open(weft_process_group *g, weft_device *device, 
         if (g->rank == 0) weft__log(device->ctx, WEFT_LOG_INFO, "%s exchanges the gradients", l->name);
         return WEFT_OK;
     }
-    if (l->link) l->functions->close(l->link, true);
+    if (l->programs.link) l->functions->close(l->programs.link, true);
     weft__free(NULL, l);
     if (status == WEFT_OK && some && g->rank == 0)
         weft__log(device->ctx, WEFT_LOG_WARNING, "gradients are exchanged through the memory of the host: %s",
@@ -137,57 +227,24 @@ weft_status weft__process_link_open(weft_process_group *g, weft_device *device, 
 
 void weft__process_link_close(weft__process_link *l) {
     if (!l) return;
-    if (l->link) l->functions->close(l->link, false);
+    if (l->programs.link) l->functions->close(l->programs.link, false);
     weft__free(NULL, l);
 }
 
+weft_linked *weft__process_link_programs(weft__process_link *l) { return l ? &l->programs : NULL; }
+
 weft_process_group *weft__process_link_group(const weft__process_link *l) { return l ? l->group : NULL; }
 
-/* ---- transfers ---- */
-
-static const char *test_link(void *user, bool *ended) {
-    const weft__process_link *l = user;
-    return l->functions->test(l->link, l->done, ended);
-}
-
-static void give_up_link(void *user) {
-    weft__process_link *l = user;
-    l->functions->close(l->link, true);
-    l->link = NULL;
-}
-
-/* Waits until a transfer is submitted, or until all is done. error: what the transfer returned. */
-static weft_status await_link(weft__process_link *l, const char *error, bool done) {
-    l->done = done;
-    return weft__process_group_await(l->group, error, &(weft__awaited){l->name, test_link, give_up_link, l});
-}
-
-static weft_status is_open(const weft__process_link *l) {
-    return l->link ? WEFT_OK
-                   : weft__fail(NULL, WEFT_ERR_STATE,
-                                "the link between the devices has failed before: start "
-                                "the processes again");
-}
-
-weft_status weft__process_link_all_reduce(weft__process_link *l, weft_buffer *data, size_t at,
-                                          weft_dtype dtype, size_t count) {
-    WEFT_TRY(is_open(l));
-    return await_link(l, l->functions->all_reduce(l->link, data, at, dtype, count), false);
-}
-
-weft_status weft__process_link_all_to_all(weft__process_link *l, weft_buffer *from, size_t from_at,
-                                          weft_buffer *to, size_t to_at, size_t part) {
-    WEFT_TRY(is_open(l));
-    return await_link(l, l->functions->all_to_all(l->link, from, from_at, to, to_at, part), false);
-}
+/* ---- between two programs ---- */
 
 weft_status weft__process_link_all_gather(weft__process_link *l, weft_buffer *from, size_t from_at,
                                           weft_buffer *to, size_t to_at, size_t part, size_t bytes) {
-    WEFT_TRY(is_open(l));
-    return await_link(l, l->functions->all_gather(l->link, from, from_at, to, to_at, part, bytes), false);
+    WEFT_TRY(first_failure(l));
+    return await_link(l, l->functions->all_gather(l->programs.link, from, from_at, to, to_at, part, bytes),
+                      false);
 }
 
 weft_status weft__process_link_finish(weft__process_link *l) {
-    WEFT_TRY(is_open(l));
+    WEFT_TRY(first_failure(l));
     return await_link(l, NULL, true);
 }

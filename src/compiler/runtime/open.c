@@ -152,6 +152,7 @@ void weft_close(weft_context *ctx) {
     weft__graph_close(ctx);
     close_compiler(ctx);
     weft__process_link_close(ctx->link);
+    if (ctx->device) ctx->device->linked = NULL;
     if (ctx->device) ctx->device->ops->close(ctx->device);
     weft__strings_free(ctx);
     weft_alloc_fn alloc = ctx->alloc;

@@ -70,8 +70,10 @@ static weft_status program_check(const weft_program *program, const weft_command
 static weft_status prepare(weft_program *program) {
     weft_context *ctx = program->ctx;
     const weft_device_ops *ops = ctx->device->ops;
-    for (int i = 0; i < program->commands.count; i++)
+    for (int i = 0; i < program->commands.count; i++) {
         WEFT_TRY(program_check(program, &program->commands.list[i]));
+        program->n_exchanges += program->commands.list[i].kind == WEFT_COMMAND_WAIT;
+    }
     program->slots =
         weft__arena_alloc(&program->keep, (size_t)(program->commands.n_slots + 1) * sizeof *program->slots);
     if (!program->slots) return weft__fail_oom(ctx, sizeof *program->slots, "a program");
@@ -144,7 +146,10 @@ weft_status weft__report_fault(weft_context *ctx) {
     weft_fault fault = {0};
     WEFT_TRY(ctx->device->ops->take_fault(ctx->device, &fault));
     if (!fault.set) return WEFT_OK;
-    if (fault.kind == WEFT_FAULT_EXCHANGE) return ctx->device->exchanger->failed(ctx->device->exchanger);
+    const weft_device *device = ctx->device;
+    if (fault.kind == WEFT_FAULT_EXCHANGE)
+        return device->linked ? device->linked->failed(device->linked)
+                              : device->exchanger->failed(device->exchanger);
     const char *path = fault.path ? fault.path : "", *colon = *path ? ": " : "", *text = texts[fault.kind];
     const long long value = fault.value, last = fault.bound - 1;
     char element[48] = ""; /* stays empty for a value that a kernel computed */
@@ -174,6 +179,15 @@ static weft_status program_run(weft_program *program, weft_rows rows, int times)
     return WEFT_OK;
 }
 
+/* Waits for the exchanges of a linked device. After a failure it also takes the fault, by which the device
+ * has skipped updates. */
+static weft_status exchanges_ended(const weft_program *program) {
+    weft_linked *linked = program->ctx->device->linked;
+    const weft_status status = linked->ended(linked, program->n_exchanges);
+    if (status != WEFT_OK) WEFT_TRY(weft__report_fault(program->ctx));
+    return status;
+}
+
 weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs,
                               const weft__ahead *ahead, int times) {
     weft_context *ctx = program->ctx;
@@ -190,6 +204,7 @@ weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft
     if (zones) WEFT_TRY(weft__zones_fill(program));
     const weft_status status = program_run(program, rows, times);
     if (status != WEFT_OK) return status == WEFT_ERR_OOM ? weft__memory_gone(ctx, program) : status;
+    if (program->n_exchanges && ctx->device->linked) WEFT_TRY(exchanges_ended(program));
     if (zones) WEFT_TRY(weft__zones_check(program));
     return ctx->device->asynchronous ? WEFT_OK : weft__report_fault(ctx);
 }

@@ -1,6 +1,7 @@
 /* The CUDA device: its libraries, and the table of its functions.
  * Must not know: what kernels compute. Read next: driver/open.c, run.c, gpu/backend/backend.h. */
 #include "device/cuda/cuda.h"
+#include "device/cuda/nccl/link.h"
 #include "device/cuda/nccl/nccl.h"
 #include "device/cuda/nvml/nvml.h"
 
@@ -16,6 +17,7 @@ static void close_context(weft_gpu_device *device) {
     if (d->context && weft__cuda_enter(d) == 0) {
         weft__dnn_close(d);
         weft__blas_close(d);
+        weft__nccl_exchanges_close(d);
         weft__cuda_leave(d);
     }
     weft__cuda_close(device);
@@ -23,6 +25,7 @@ static void close_context(weft_gpu_device *device) {
 
 /* Asks the libraries in turn. Each handles its own kinds of operation. */
 static weft_status offer(weft_gpu_device *device, weft_launches *launches, const weft_command *command) {
+    WEFT_TRY(weft__nccl_offer_exchange(weft__cuda_of_gpu(device), launches, command));
     WEFT_TRY(weft__blas_offer(weft__cuda_of_gpu(device), launches, command));
     return weft__dnn_offer(weft__cuda_of_gpu(device), launches, command);
 }

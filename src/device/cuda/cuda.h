@@ -27,12 +27,15 @@ typedef struct weft__cuda {
     CUcontext context;
     CUstream stream; /* the main stream: everything except large uploads, in order */
     CUstream copies; /* the stream of large uploads */
-    char *landing;   /* pinned memory for downloads; NULL: there is none */
+    CUstream beside; /* the stream of exchanges with other processes, made at the first link; else NULL */
+    struct weft__cuda_exchange *exchanges; /* nccl/exchange.c */
+    char *landing;                         /* pinned memory for downloads; NULL: there is none */
     bool lost;
     weft__blas_state blas;
     bool fast; /* sums may be added in any order */
     weft_dnn dnn;
     char said[200]; /* message of the library whose call failed last; it replaces the driver's. "": none */
+    weft_status reported; /* of a call that failed and has reported why; else WEFT_OK */
 } weft__cuda;
 
 static inline weft__cuda *weft__cuda_of(weft_device *device) { return (weft__cuda *)device; }

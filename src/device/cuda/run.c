@@ -1,6 +1,6 @@
 /* Programs of the CUDA device. When a program runs for the third time it becomes a graph, which is one
- * submission for each step. Launches that are independent in the plan are independent in the graph. A run
- * waits for nothing.
+ * submission for each step. Launches that are independent in the plan are independent in the graph. Exchanges
+ * with other processes divide it into several graphs. A run waits for nothing, unless it exchanges.
  * Must not know: kernel forms, heavy operations. Read next: gpu/backend/executable.c, driver/graph.c. */
 #include "device/cuda/run.h"
 
@@ -35,12 +35,13 @@ CUresult weft__cuda_call(weft__cuda *d, const weft_gpu_launch *l, CUstream strea
 }
 
 static CUresult cuda_run_launch(weft__cuda *d, const weft_gpu_launch *l) {
+    CUstream stream = l->beside ? d->beside : d->stream;
     const CUresult error = (CUresult)weft__gpu_gone(&d->gpu);
     if (error) return error;
-    if (l->call) return weft__cuda_call(d, l, d->stream);
+    if (l->call) return weft__cuda_call(d, l, stream);
     return d->cu->cuLaunchKernel(l->kernel, (unsigned)l->groups[0], (unsigned)l->groups[1],
                                  (unsigned)l->groups[2], (unsigned)l->items[0], (unsigned)l->items[1],
-                                 (unsigned)l->items[2], (unsigned)l->shared_bytes, d->stream, l->arguments,
+                                 (unsigned)l->items[2], (unsigned)l->shared_bytes, stream, l->arguments,
                                  NULL);
 }
 
@@ -62,20 +63,33 @@ static CUresult launch_all(weft__cuda *d, weft_gpu_executable *e) {
     return error;
 }
 
-static CUresult launch_graph(weft__cuda *d, cuda_executable *e) {
+static CUresult launch_graph(weft__cuda *d, cuda_executable *e, cuda_stretch *stretch) {
     cuda_graph *graph;
-    CUresult error = weft__cuda_graph(d, e, &graph);
+    if (stretch->count == 1) return cuda_run_launch(d, &e->gpu.launches[stretch->first]);
+    CUresult error = weft__cuda_graph(d, e, stretch, &graph);
     if (!error) error = (CUresult)weft__gpu_gone(&d->gpu);
     return error ? error : d->cu->cuGraphLaunch(graph->executable, d->stream);
+}
+
+/* Submits the stretches as graphs, and the launches between them. */
+static CUresult launch_graphs(weft__cuda *d, cuda_executable *e) {
+    CUresult error = e->stretches ? 0 : weft__cuda_find_stretches(d, e);
+    for (int l = 0, s = 0; l < e->gpu.n_launches && !error;) {
+        const bool graph = s < e->n_stretches && e->stretches[s].first == l;
+        error = graph ? launch_graph(d, e, &e->stretches[s]) : cuda_run_launch(d, &e->gpu.launches[l]);
+        l += graph ? e->stretches[s++].count : 1;
+    }
+    return error;
 }
 
 static weft_status cuda_run_run(weft_gpu_device *device, weft_gpu_executable *executable) {
     cuda_executable *e = (cuda_executable *)executable;
     const int plain = weft__cuda_hook.plain ? weft__cuda_hook.plain - 1 : PLAIN_RUNS;
     const bool alone = device->timing || executable->repeats || e->done < plain || executable->n_launches < 2;
-    const CUresult error = alone ? launch_all(weft__cuda_of_gpu(device), executable)
-                                 : launch_graph(weft__cuda_of_gpu(device), e);
+    weft__cuda *d = weft__cuda_of_gpu(device);
+    const CUresult error = alone ? launch_all(d, executable) : launch_graphs(d, e);
     e->done++;
+    if (error && d->reported != WEFT_OK) return d->reported;
     return error ? weft__cuda_fail(weft__cuda_of_gpu(device), error, "running a program") : WEFT_OK;
 }
 

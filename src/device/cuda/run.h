@@ -21,14 +21,21 @@ typedef struct cuda_graph {
 
 enum { CUDA_GRAPHS = 4 }; /* graphs of one program, for so many sets of buffers */
 
-typedef struct cuda_executable {
-    weft_gpu_executable gpu;
-    int64_t done;       /* runs so far */
+/* Launches that are submitted together: those between two launches of exchanges, or all of a program. */
+typedef struct cuda_stretch {
+    int first, count;
     CUgraph graph;      /* all graphs are instances of it; NULL before the first one */
     CUgraphNode *nodes; /* one for each launch */
     uint64_t *graph_bound;
     cuda_graph graphs[CUDA_GRAPHS];
     int n_graphs;
+} cuda_stretch;
+
+typedef struct cuda_executable {
+    weft_gpu_executable gpu;
+    int64_t done; /* runs so far */
+    cuda_stretch *stretches;
+    int n_stretches;
 } cuda_executable;
 
 /* ---- run.c ---- */
@@ -37,8 +44,9 @@ CUresult weft__cuda_call(weft__cuda *d, const weft_gpu_launch *l, CUstream strea
 
 /* ---- driver/graph.c ---- */
 
-/* Returns in *graph the graph for the buffers that are bound now. */
-CUresult weft__cuda_graph(weft__cuda *d, cuda_executable *e, cuda_graph **graph);
+CUresult weft__cuda_find_stretches(weft__cuda *d, cuda_executable *e);
+/* Returns in *graph the graph of a stretch for the buffers that are bound now. */
+CUresult weft__cuda_graph(weft__cuda *d, const cuda_executable *e, cuda_stretch *stretch, cuda_graph **graph);
 void weft__cuda_graphs_free(weft__cuda *d, cuda_executable *e);
 
 #endif

@@ -1,7 +1,17 @@
 /* The HIP device: the table of its functions. All of them are those of CUDA's driver, without CUDA's
  * libraries: Weft's own kernels compute matmuls, convolutions and attention. RCCL adds the gradients of
  * several cards. Must not know: what kernels compute. Read next: hip.h, cuda/driver/open.c, cuda/run.c. */
+#include "device/cuda/nccl/link.h"
 #include "device/hip/hip.h"
+
+static weft_status hip_offer(weft_gpu_device *device, weft_launches *launches, const weft_command *command) {
+    return weft__nccl_offer_exchange(weft__cuda_of_gpu(device), launches, command);
+}
+
+static void hip_close(weft_gpu_device *device) {
+    weft__nccl_exchanges_close(weft__cuda_of_gpu(device));
+    weft__cuda_close(device);
+}
 
 static const weft_gpu_backend backend = {
     .ops = &weft__device_hip,
@@ -11,10 +21,11 @@ static const weft_gpu_backend backend = {
     .lost = CUDA_ERROR_DEVICE_UNAVAILABLE,
     .open = weft__cuda_open,
     .drain = weft__cuda_drain,
-    .close = weft__cuda_close,
+    .close = hip_close,
     .enter = weft__cuda_push,
     .leave = weft__cuda_pop,
     .explain = weft__cuda_explain,
+    .offer = hip_offer,
     .memory = &weft__cuda_memory,
     .program = &weft__cuda_program,
 };

@@ -235,7 +235,7 @@ static weft_status make_launches(null_device *d, const weft_commands *commands, 
     if (status == WEFT_OK && weft__null_watch) weft__null_watch(&program, commands);
     *count = program.launches.count;
     *repeats = program.repeats;
-    if (!fused) d->base.workspace = (uint64_t)program.scratch_bytes;
+    if (!fused) d->base.workspace = (uint64_t)(program.scratch_bytes[0] + program.scratch_bytes[1]);
     weft__gpu_program_free(&program);
     weft__arena_free(&arena);
     weft__free(ctx, paths.list);

@@ -1,7 +1,7 @@
-/* Programs as CUDA graphs. Each launch is a node, and edges give the order that the plan requires. A program
- * has one graph for each of the last few sets of buffers that it ran with. For another set, the least
- * recently used graph gets new arguments.
- * Must not know: what launches compute. Read next: cuda/run.c. */
+/* Programs as CUDA graphs. Each launch is a node, and edges give the order that the plan requires. A stretch
+ * of launches has one graph for each of the last few sets of buffers that it ran with. For another set, the
+ * least recently used graph gets new arguments. Must not know: what launches compute. Read next: cuda/run.c.
+ */
 #include <string.h>
 
 #include "device/cuda/run.h"
@@ -102,84 +102,100 @@ static CUresult add_node(weft__cuda *d, order *o, CUgraph graph, const weft_gpu_
     return 0;
 }
 
-static CUresult add_nodes(weft__cuda *d, cuda_executable *e) {
-    const size_t n = (size_t)e->gpu.n_launches + 1;
+static CUresult add_nodes(weft__cuda *d, const cuda_executable *e, cuda_stretch *s) {
+    const size_t n = (size_t)s->count + 1;
     CUgraphNode *ends = weft__array(d->gpu.base.ctx, 2 * n, sizeof *ends);
     order o = {.before = ends, .now = ends + n};
     CUresult error = ends ? 0 : CUDA_ERROR_OUT_OF_MEMORY;
-    for (int l = 0; l < e->gpu.n_launches && !error; l++)
-        error = add_node(d, &o, e->graph, &e->gpu.launches[l], &e->nodes[l]);
+    for (int i = 0; i < s->count && !error; i++)
+        error = add_node(d, &o, s->graph, &e->gpu.launches[s->first + i], &s->nodes[i]);
     weft__free(d->gpu.base.ctx, ends);
     return error;
 }
 
 /* ---- making ---- */
 
+static size_t bound_bytes(const cuda_executable *e) {
+    return (size_t)weft__gpu_slots(&e->gpu) * sizeof *e->gpu.bound;
+}
+
 static uint64_t *copy_bound(weft__cuda *d, const cuda_executable *e) {
-    const size_t n = (size_t)e->gpu.n_slots + 1;
-    uint64_t *copy = weft__array(d->gpu.base.ctx, n, sizeof *copy);
-    if (copy) memcpy(copy, e->gpu.bound, n * sizeof *copy);
+    uint64_t *copy = weft__alloc(d->gpu.base.ctx, bound_bytes(e));
+    if (copy) memcpy(copy, e->gpu.bound, bound_bytes(e));
     return copy;
 }
 
-static CUresult make_template(weft__cuda *d, cuda_executable *e) {
-    e->nodes = weft__array(d->gpu.base.ctx, (size_t)e->gpu.n_launches + 1, sizeof *e->nodes);
-    e->graph_bound = copy_bound(d, e);
+static void free_stretch(weft__cuda *d, cuda_stretch *s) {
+    for (int i = 0; i < s->n_graphs; i++) {
+        d->cu->cuGraphExecDestroy(s->graphs[i].executable);
+        weft__free(d->gpu.base.ctx, s->graphs[i].bound);
+    }
+    if (s->graph) d->cu->cuGraphDestroy(s->graph);
+    weft__free(d->gpu.base.ctx, s->nodes);
+    weft__free(d->gpu.base.ctx, s->graph_bound);
+    *s = (cuda_stretch){.first = s->first, .count = s->count};
+}
+
+static CUresult make_template(weft__cuda *d, const cuda_executable *e, cuda_stretch *s) {
+    s->nodes = weft__array(d->gpu.base.ctx, (size_t)s->count + 1, sizeof *s->nodes);
+    s->graph_bound = copy_bound(d, e);
     CUresult error =
-        e->nodes && e->graph_bound ? d->cu->cuGraphCreate(&e->graph, 0) : CUDA_ERROR_OUT_OF_MEMORY;
-    if (!error) error = add_nodes(d, e);
+        s->nodes && s->graph_bound ? d->cu->cuGraphCreate(&s->graph, 0) : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!error) error = add_nodes(d, e, s);
     if (!error) return 0;
-    weft__cuda_graphs_free(d, e);
+    free_stretch(d, s);
     return error;
 }
 
 /* Gives the graph the buffers that are bound now. */
-static CUresult rebind(weft__cuda *d, const cuda_executable *e, cuda_graph *g) {
+static CUresult rebind(weft__cuda *d, const cuda_executable *e, const cuda_stretch *s, cuda_graph *g) {
     CUresult error = 0;
     int last = -1;
     for (int i = 0; i < e->gpu.n_places && !error; i++) {
         const weft_gpu_place *place = &e->gpu.places[i];
-        if (g->bound[place->slot] == e->gpu.bound[place->slot] || place->launch == last) continue;
-        error = change_node(d, g->executable, e->nodes[place->launch], &e->gpu.launches[place->launch]);
-        last = place->launch;
+        const int node = place->launch - s->first;
+        if (node < 0 || node >= s->count || g->bound[place->slot] == e->gpu.bound[place->slot] ||
+            node == last)
+            continue;
+        error = change_node(d, g->executable, s->nodes[node], &e->gpu.launches[place->launch]);
+        last = node;
     }
-    for (int s = 0; s <= e->gpu.n_slots; s++)
-        g->bound[s] = error ? 0 : e->gpu.bound[s]; /* a partly changed graph is bound to nothing */
+    for (int b = 0; b < weft__gpu_slots(&e->gpu); b++)
+        g->bound[b] = error ? 0 : e->gpu.bound[b]; /* a partly changed graph is bound to nothing */
     return error;
 }
 
-static CUresult add_graph(weft__cuda *d, cuda_executable *e) {
-    cuda_graph *g = &e->graphs[e->n_graphs];
+static CUresult add_graph(weft__cuda *d, const cuda_executable *e, cuda_stretch *s) {
+    cuda_graph *g = &s->graphs[s->n_graphs];
     uint64_t *bound = copy_bound(d, e);
     CUresult error =
-        bound ? d->cu->cuGraphInstantiateWithFlags(&g->executable, e->graph, 0) : CUDA_ERROR_OUT_OF_MEMORY;
+        bound ? d->cu->cuGraphInstantiateWithFlags(&g->executable, s->graph, 0) : CUDA_ERROR_OUT_OF_MEMORY;
     if (error) {
         weft__free(d->gpu.base.ctx, bound);
         return error;
     }
-    memcpy(bound, e->graph_bound, ((size_t)e->gpu.n_slots + 1) * sizeof *bound);
+    memcpy(bound, s->graph_bound, bound_bytes(e));
     g->bound = bound;
-    e->n_graphs++;
+    s->n_graphs++;
     return 0;
 }
 
-CUresult weft__cuda_graph(weft__cuda *d, cuda_executable *e, cuda_graph **graph) {
-    const size_t bytes = ((size_t)e->gpu.n_slots + 1) * sizeof *e->gpu.bound;
+CUresult weft__cuda_graph(weft__cuda *d, const cuda_executable *e, cuda_stretch *s, cuda_graph **graph) {
     cuda_graph *g = NULL;
     CUresult error = 0;
-    for (int i = 0; i < e->n_graphs && !g; i++)
-        if (memcmp(e->graphs[i].bound, e->gpu.bound, bytes) == 0) g = &e->graphs[i];
+    for (int i = 0; i < s->n_graphs && !g; i++)
+        if (memcmp(s->graphs[i].bound, e->gpu.bound, bound_bytes(e)) == 0) g = &s->graphs[i];
     if (!g) {
-        if (!e->graph) error = make_template(d, e);
-        if (!error && e->n_graphs < CUDA_GRAPHS) {
-            error = add_graph(d, e);
-            g = &e->graphs[e->n_graphs - 1];
+        if (!s->graph) error = make_template(d, e, s);
+        if (!error && s->n_graphs < CUDA_GRAPHS) {
+            error = add_graph(d, e, s);
+            g = &s->graphs[s->n_graphs - 1];
         } else if (!error) {
-            g = &e->graphs[0];
-            for (int i = 1; i < e->n_graphs; i++)
-                if (e->graphs[i].used < g->used) g = &e->graphs[i];
+            g = &s->graphs[0];
+            for (int i = 1; i < s->n_graphs; i++)
+                if (s->graphs[i].used < g->used) g = &s->graphs[i];
         }
-        if (!error) error = rebind(d, e, g);
+        if (!error) error = rebind(d, e, s, g);
         if (error) return error;
     }
     g->used = e->done;
@@ -187,16 +203,21 @@ CUresult weft__cuda_graph(weft__cuda *d, cuda_executable *e, cuda_graph **graph)
     return 0;
 }
 
-void weft__cuda_graphs_free(weft__cuda *d, cuda_executable *e) {
-    for (int i = 0; i < e->n_graphs; i++) {
-        d->cu->cuGraphExecDestroy(e->graphs[i].executable);
-        weft__free(d->gpu.base.ctx, e->graphs[i].bound);
+CUresult weft__cuda_find_stretches(weft__cuda *d, cuda_executable *e) {
+    const int n = e->gpu.n_launches;
+    e->stretches = weft__array(d->gpu.base.ctx, (size_t)n + 1, sizeof *e->stretches);
+    if (!e->stretches) return CUDA_ERROR_OUT_OF_MEMORY;
+    for (int l = 0; l < n; l++) {
+        if (e->gpu.launches[l].beside) continue;
+        if (l == 0 || e->gpu.launches[l - 1].beside) e->stretches[e->n_stretches++].first = l;
+        e->stretches[e->n_stretches - 1].count++;
     }
-    if (e->graph) d->cu->cuGraphDestroy(e->graph);
-    weft__free(d->gpu.base.ctx, e->nodes);
-    weft__free(d->gpu.base.ctx, e->graph_bound);
-    e->n_graphs = 0;
-    e->graph = NULL;
-    e->nodes = NULL;
-    e->graph_bound = NULL;
+    return 0;
+}
+
+void weft__cuda_graphs_free(weft__cuda *d, cuda_executable *e) {
+    for (int i = 0; i < e->n_stretches; i++) free_stretch(d, &e->stretches[i]);
+    weft__free(d->gpu.base.ctx, e->stretches);
+    e->stretches = NULL;
+    e->n_stretches = 0;
 }

@@ -102,6 +102,7 @@ void weft__cuda_close(weft_gpu_device *device) {
     if (!d->context) return;
     if (weft__cuda_enter(d) == 0) {
         if (d->copies) d->cu->cuStreamDestroy_v2(d->copies);
+        if (d->beside) d->cu->cuStreamDestroy_v2(d->beside);
         if (d->stream) d->cu->cuStreamDestroy_v2(d->stream);
         weft__cuda_leave(d);
     }

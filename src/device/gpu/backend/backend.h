@@ -167,9 +167,11 @@ struct weft_gpu_device {
     w_faults record;         /* as read when the host last waited */
     bool unseen;             /* work was submitted since then */
     bool timing;
-    size_t guard;             /* bytes of a guard, before and after each buffer */
-    weft_gpu_buffer *scratch; /* all programs share the scratch memory, since they run one after the other */
-    size_t scratch_bytes;
+    size_t guard; /* bytes of a guard, before and after each buffer */
+    /* Scratch memory, and that of launches beside the others. All programs share it, since they run one after
+     * the other. */
+    weft_gpu_buffer *scratch[2];
+    size_t scratch_bytes[2];
     uint64_t identities; /* given to buffers so far */
 };
 

@@ -94,7 +94,7 @@ void weft__gpu_close(weft_device *device) {
         d->backend->drain(d);
         weft__gpu_compiler_close(&d->compiler);
         weft__gpu_staging_close(d);
-        weft__gpu_memory_free(d, d->scratch);
+        for (int i = 0; i < 2; i++) weft__gpu_memory_free(d, d->scratch[i]);
         weft__gpu_memory_free(d, d->faults);
         weft__gpu_leave(d);
     }
@@ -115,6 +115,7 @@ weft_status weft__gpu_check_dtype(weft_device *device, weft_dtype dtype) {
 }
 
 bool weft__gpu_device_takes(weft_device *device, const weft_heavy *heavy) {
+    if (heavy->kind == WEFT_HEAVY_EXCHANGE) return device->linked != NULL;
     return weft__gpu_takes(&weft__gpu_of(device)->target, heavy);
 }
 

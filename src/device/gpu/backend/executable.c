@@ -11,7 +11,7 @@ static weft_status make_members(weft_gpu_device *d, weft_gpu_executable *e, cons
     const size_t count = (size_t)p->launches.count;
     e->repeats = p->repeats;
     e->n_launches = p->launches.count;
-    e->bound = weft__array(ctx, (size_t)e->n_slots + 1, sizeof *e->bound);
+    e->bound = weft__array(ctx, (size_t)weft__gpu_slots(e), sizeof *e->bound);
     e->timings = weft__array(ctx, (size_t)e->commands->count + 1, sizeof *e->timings);
     e->clocked = weft__array(ctx, count + 1, sizeof *e->clocked);
     if (!e->bound || !e->timings || !e->clocked)
@@ -42,14 +42,16 @@ static weft_status gpu_executable_fill(weft_gpu_device *d, weft_gpu_executable *
     return status;
 }
 
-static weft_status grow_scratch(weft_gpu_device *d, size_t bytes) {
+/* i: the index of the scratch memory. */
+static weft_status grow_scratch(weft_gpu_device *d, int i, size_t bytes) {
     weft_gpu_buffer *scratch;
-    if (bytes <= d->scratch_bytes) return WEFT_OK;
+    if (bytes <= d->scratch_bytes[i]) return WEFT_OK;
     WEFT_TRY(weft__gpu_memory_new(d, bytes + 2 * d->guard, "scratch memory", &scratch));
-    weft__gpu_memory_free(d, d->scratch);
-    d->scratch = scratch;
-    weft__gpu_count_memory(&d->base, bytes, d->scratch_bytes);
-    d->scratch_bytes = d->base.workspace = bytes;
+    weft__gpu_memory_free(d, d->scratch[i]);
+    d->scratch[i] = scratch;
+    weft__gpu_count_memory(&d->base, bytes, d->scratch_bytes[i]);
+    d->scratch_bytes[i] = bytes;
+    d->base.workspace = d->scratch_bytes[0] + d->scratch_bytes[1];
     return WEFT_OK;
 }
 
@@ -70,7 +72,8 @@ weft_status weft__gpu_build_form(weft_gpu_device *d, const weft_commands *comman
     e->n_slots = commands->n_slots;
     e->fused = fused;
     weft_status status = weft__gpu_program(&program, commands, &request);
-    if (status == WEFT_OK) status = grow_scratch(d, (size_t)program.scratch_bytes);
+    for (int i = 0; i < 2 && status == WEFT_OK; i++)
+        status = grow_scratch(d, i, (size_t)program.scratch_bytes[i]);
     if (status == WEFT_OK) status = make_members(d, e, &program);
     if (status == WEFT_OK) status = gpu_executable_fill(d, e, &program);
     weft__gpu_program_free(&program);
@@ -141,7 +144,7 @@ static weft_status choose_form(weft_gpu_device *d, weft_gpu_executable **e, int 
 /* Returns the buffer in a slot, or NULL. */
 static const weft_gpu_buffer *in_slot(const weft_gpu_device *d, const weft_gpu_executable *e,
                                       weft_buffer *const *buffers, int slot) {
-    return slot < e->n_slots ? (const weft_gpu_buffer *)buffers[slot] : d->scratch;
+    return slot < e->n_slots ? (const weft_gpu_buffer *)buffers[slot] : d->scratch[slot - e->n_slots];
 }
 
 static uint64_t identity(const weft_gpu_device *d, const weft_gpu_executable *e, weft_buffer *const *buffers,
@@ -163,7 +166,7 @@ static weft_status bind_place(weft_gpu_device *d, weft_gpu_executable *e, const 
 
 static weft_status bind(weft_gpu_device *d, weft_gpu_executable *e, weft_buffer *const *buffers) {
     bool same = true;
-    for (int s = 0; s <= e->n_slots; s++) same = same && e->bound[s] == identity(d, e, buffers, s);
+    for (int s = 0; s < weft__gpu_slots(e); s++) same = same && e->bound[s] == identity(d, e, buffers, s);
     if (same) return WEFT_OK;
     for (int p = 0; p < e->n_places; p++) {
         const int slot = e->places[p].slot;
@@ -172,7 +175,7 @@ static weft_status bind(weft_gpu_device *d, weft_gpu_executable *e, weft_buffer 
         if (e->bound[slot] == now) continue;
         WEFT_TRY(bind_place(d, e, &e->places[p], in_slot(d, e, buffers, slot)));
     }
-    for (int s = 0; s <= e->n_slots; s++) e->bound[s] = identity(d, e, buffers, s);
+    for (int s = 0; s < weft__gpu_slots(e); s++) e->bound[s] = identity(d, e, buffers, s);
     return WEFT_OK;
 }
 

@@ -18,6 +18,7 @@ struct weft_gpu_launch {
     bool after; /* waits for all launches before it; otherwise independent of all since the last one that does
                  */
     bool scratch; /* uses the device's scratch memory, which others use, too */
+    bool beside;  /* see weft_launch */
 };
 
 /* Argument `index` of a launch is the buffer in `slot`. For a call of a library it begins at byte
@@ -35,7 +36,7 @@ typedef struct weft_gpu_time {
 
 struct weft_gpu_executable {
     const weft_commands *commands;
-    int n_slots, n_launches;     /* slot n_slots is the scratch memory */
+    int n_slots, n_launches;     /* the next two slots are the scratch memories of the device */
     bool fused;                  /* launches are fused if that is possible */
     bool repeats;                /* its one launch can do the work of several runs */
     weft_gpu_buffer *parameters; /* parameter buffer of fused launches; NULL: there are none */
@@ -53,6 +54,8 @@ struct weft_gpu_executable {
     weft_timing *timings;            /* of the commands */
     weft_gpu_time *clocked;          /* of the launches */
 };
+
+static inline int weft__gpu_slots(const weft_gpu_executable *e) { return e->n_slots + 2; }
 
 /* Builds one form of a program: plain, or with fused launches (`fused`). */
 weft_status weft__gpu_build_form(weft_gpu_device *device, const weft_commands *commands, bool fused,

@@ -141,6 +141,7 @@ static void make_launch(weft_gpu_executable *e, const weft_gpu_program *p, int l
     const weft_launch *from = &p->launches.list[l];
     weft_gpu_launch *to = &e->launches[l];
     to->call = from->call;
+    to->beside = from->beside;
     to->shared_bytes = from->shared_bytes;
     for (int i = 0; i < 3; i++) {
         to->groups[i] = (size_t)from->groups[i];

@@ -45,7 +45,7 @@ static bool pack_number(packed *to, const weft_argument *a) {
 
 /* Replaces operands and scratch memory by slots and byte offsets, and the path of a fault by its number. */
 static weft_status settle_argument(weft_gpu_program *p, const weft_command *command,
-                                   const weft_gpu_request *request, weft_argument *a) {
+                                   const weft_gpu_request *request, bool beside, weft_argument *a) {
     weft_context *ctx = p->launches.ctx;
     switch ((weft_argument_kind)a->kind) {
     case WEFT_ARGUMENT_OPERAND:
@@ -54,7 +54,7 @@ static weft_status settle_argument(weft_gpu_program *p, const weft_command *comm
         break;
     case WEFT_ARGUMENT_SCRATCH:
         a->i += request->guard;
-        a->index = p->scratch_slot;
+        a->index = p->scratch_slot + beside;
         a->kind = WEFT_ARGUMENT_OPERAND;
         break;
     case WEFT_ARGUMENT_FAULT:
@@ -73,7 +73,7 @@ static weft_status settle(weft_gpu_program *p, const weft_command *command, cons
     int n = 0;
     for (int i = 0; i < launch->n_arguments; i++) {
         weft_argument *a = &launch->arguments[i];
-        WEFT_TRY(settle_argument(p, command, request, a));
+        WEFT_TRY(settle_argument(p, command, request, launch->beside, a));
         fits = fits && pack_number(&numbers, a);
         if (a->kind == WEFT_ARGUMENT_OPERAND || a->kind == WEFT_ARGUMENT_FAULT) {
             a->kind = a->kind == WEFT_ARGUMENT_FAULT ? WEFT_ARGUMENT_FAULTS : WEFT_ARGUMENT_BUFFER;
@@ -100,25 +100,31 @@ static weft_status settle(weft_gpu_program *p, const weft_command *command, cons
 static weft_status settle_call(weft_gpu_program *p, const weft_command *command,
                                const weft_gpu_request *request, weft_launch *launch) {
     for (int i = 0; i < launch->n_arguments; i++) {
-        WEFT_TRY(settle_argument(p, command, request, &launch->arguments[i]));
+        WEFT_TRY(settle_argument(p, command, request, launch->beside, &launch->arguments[i]));
         launch->arguments[i].kind = WEFT_ARGUMENT_BUFFER;
     }
     return WEFT_OK;
 }
 
-/* Adds the launch of a library if the device has one for the command, otherwise launches of templates.
- * Commands that must be skipped after a fault always use Weft's kernels, since only these check the fault
- * record. */
+/* May a library compute the command? Those that must be skipped after a fault always use Weft's kernels,
+ * since only these check the fault record. An exchange is never skipped: the other processes take part in it.
+ */
+static bool may_offer(const weft_command *command) {
+    return !command->sink || command->kind == WEFT_COMMAND_WAIT ||
+           (command->kind == WEFT_COMMAND_HEAVY && command->heavy.kind == WEFT_HEAVY_EXCHANGE);
+}
+
+/* Adds the launch of a library if the device has one for the command, otherwise launches of templates. */
 static weft_status launch_command(weft_gpu_program *p, const weft_commands *commands, int number, int *taken,
                                   const weft_gpu_request *request) {
     const weft_command *command = &commands->list[number];
     const int before = p->launches.count;
-    if (request->device && request->device->backend->offer && !command->sink) {
+    if (request->device && request->device->backend->offer && may_offer(command)) {
         WEFT_TRY(request->device->backend->offer(request->device, &p->launches, command));
         *taken = 1;
         if (p->launches.count > before) return WEFT_OK;
     }
-    if (request->outline && request->outline->offer && !command->sink) {
+    if (request->outline && request->outline->offer && may_offer(command)) {
         WEFT_TRY(request->outline->offer(request->outline, &p->launches, command));
         *taken = 1;
         if (p->launches.count > before) return WEFT_OK;
@@ -149,10 +155,11 @@ static weft_status add_command(weft_gpu_program *p, const weft_commands *command
     const weft_command *command = &commands->list[number];
     weft_launches *launches = &p->launches;
     int kept = launches->count, l = kept;
-    launches->scratch_bytes = 0;
+    launches->scratch_bytes = launches->beside_bytes = 0;
     WEFT_TRY(find_aligned(launches, command, request->guard));
     WEFT_TRY(launch_command(p, commands, number, taken, request));
-    p->scratch_bytes = weft__larger(p->scratch_bytes, launches->scratch_bytes);
+    p->scratch_bytes[0] = weft__larger(p->scratch_bytes[0], launches->scratch_bytes);
+    p->scratch_bytes[1] = weft__larger(p->scratch_bytes[1], launches->beside_bytes);
     for (; l < launches->count; l++) {
         weft_launch *launch = &launches->list[l];
         if (!has_groups(launch)) continue;

@@ -8,8 +8,9 @@
 typedef struct weft_gpu_program {
     weft_launches launches; /* their arguments are those of a program, see kernel/source.h */
     int *commands;          /* the command of each launch; for a fused launch the first one */
-    int scratch_slot;       /* the slot after the slots of the commands */
-    int64_t scratch_bytes;
+    /* The slots after those of the commands: scratch memory, and that of launches beside the others. */
+    int scratch_slot;
+    int64_t scratch_bytes[2];
     int64_t *parameters; /* parameter buffer of fused launches: structs of numbers */
     size_t n_parameters;
     bool repeats; /* there is one launch, which is fused and can do the work of several runs */

@@ -22,6 +22,17 @@ weft_status weft__gpu_conv_direct(weft_launches *launches, const weft_heavy *hea
 bool weft__gpu_scatter_is_sorted(const weft_target *target, const weft_heavy_scatter *scatter);
 weft_status weft__gpu_scatter_sorted(weft_launches *launches, const weft_heavy *heavy, bool sink);
 
+/* exchange.c: adds the launch of a sum of rows in the scratch memory, beside other launches
+ * (kernel/source.h). Elements `at` to at + count - 1 of the result become the sums of their elements 0 to
+ * count - 1, and those up to at + all - 1 become 0. */
+typedef struct weft__added_rows {
+    weft_dtype dtype; /* f32 or f64 */
+    int rows;
+    int64_t apart; /* elements from a row to the next one */
+    int64_t at, count, all;
+} weft__added_rows;
+weft_status weft__gpu_add_rows(weft_launches *launches, const weft__added_rows *rows);
+
 /* argsort.c: returns the number of work-groups for so many workers. Each worker takes further work until all
  * is done. */
 int64_t weft__gpu_groups(const weft_target *target, int64_t workers);

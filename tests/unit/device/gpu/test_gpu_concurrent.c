@@ -142,7 +142,7 @@ static void test_scratch(void **state) {
         }
         weft_scope_close(scope);
     }
-    assert_true(weft__gpu_of(ctx->device)->scratch_bytes > 0);
+    assert_true(ctx->device->workspace > 0);
     weft_close(ctx);
     unsetenv("WEFT_MATMUL");
 }
