@@ -81,7 +81,7 @@ static weft_status plan_rows(const weft__rank_question *q, const weft__config *c
         *row = (weft__rank_plan){.ranks = config->processes};
         memcpy(row->shard, word, sizeof word);
         const weft_status status = weft__planning_step(&changed, q->dataset, q->device, &row->planned);
-        if (status == WEFT_ERR_UNSUPPORTED && shard >= WEFT_SHARD_GRADIENTS) break; /* only on cpu */
+        if (status == WEFT_ERR_UNSUPPORTED && shard >= WEFT_SHARD_GRADIENTS) break; /* the device cannot */
         WEFT_TRY(status);
         if (q->network > 0) plan_scale(q, &changed, step, row);
         plans->count++;

@@ -174,6 +174,7 @@ typedef struct weft_device_outline {
     bool absent;                /* the outline stands for any device of this kind; the machine has none */
     uint64_t memory;            /* bytes; 0: unknown */
     bool launches;              /* the commands become kernel launches for `target` */
+    bool links;                 /* a library may link it to the devices of other processes */
     weft_target target;
     bool (*takes)(const weft_target *target, const weft_heavy *heavy);
     /* Adds the launch of a library that computes the command, or nothing. NULL: there are no libraries. */
@@ -285,6 +286,7 @@ struct weft_device {
     bool asynchronous;
     /* an upload can go on while a run reads other buffers; also of a device that only plans for such a one */
     bool overlaps;
+    bool plans_links; /* only plans, for a device that a library may link to those of other processes */
     /* computes nothing: nobody reads the values of its buffers, so weights need not be drawn */
     bool blank;
     /* host threads for the work that the host does for the device; 0 counts as 1 */

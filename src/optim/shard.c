@@ -177,7 +177,7 @@ static weft_status check_shard(weft_optimizer *opt, weft_shard shard) {
             opt->ctx, WEFT_ERR_UNSUPPORTED,
             "weft_optimizer_shard: '%s' exchanges gradients only after the backward pass, so each "
             "process needs all of them: divide the state of the optimizer alone "
-            "(train.shard: optimizer), or use the device cpu",
+            "(train.shard: optimizer), or use cards that NCCL or RCCL links, or the device cpu",
             opt->ctx->device->ops->name);
     return WEFT_OK;
 }

@@ -198,7 +198,7 @@ weft_status weft__process_link_open(weft_process_group *g, weft_device *device, 
     char why[WHY] = "";
     bool some = false;
     *link = NULL;
-    if (!g || g->planned) return WEFT_OK;
+    if (!g || (g->planned && !device->plans_links)) return WEFT_OK;
     weft__process_link *l = weft__array(NULL, 1, sizeof *l);
     if (!l) return weft__fail_oom(NULL, sizeof *l, "a link between devices");
     *l = (weft__process_link){.programs = {.rank = g->rank,
@@ -209,6 +209,10 @@ weft_status weft__process_link_open(weft_process_group *g, weft_device *device, 
                                            .failed = exchanges_failed},
                               .group = g,
                               .functions = weft__device_links(device)};
+    if (g->planned) { /* there is nothing to open */
+        *link = l;
+        return WEFT_OK;
+    }
     weft__process_group_purpose(g, g->step, "a link between the devices");
     weft_status status = collect_offers(g, device, l->name, &some, why);
     if (status == WEFT_OK && !why[0]) status = open_all(device, l, why);

@@ -60,6 +60,11 @@ for device in cuda hip; do
     called $device-optimizer-4 4 'sums=0 sends=16 receives=16 gathers=8 broadcasts=16 destroyed'
     together 4 $device-free '' --quiet --set train.exact_sum=false
     called $device-free 4 'sums=4 sends=0 receives=0 gathers=0 broadcasts=0 destroyed'
+    together 2 $device-gradients-2 '' --quiet --set train.shard=gradients
+    same one-$device $device-gradients-2 4
+    called $device-gradients-2 2 'sums=0 sends=[0-9]+ receives=[0-9]+ gathers=[0-9]+ broadcasts=[0-9]+ destroyed'
+    together 2 $device-parameters-2 '' --quiet --set train.shard=parameters
+    same one-$device $device-parameters-2 4
 done
 check "RCCL and NCCL leave no folder" test -z "$(find . -name 'fake-nccl-*')"
 
@@ -71,6 +76,10 @@ called cuda-4 4 'sums=0 sends=16 receives=16 gathers=8 broadcasts=0 destroyed'
 together 2 cuda-optimizer-2 '' --quiet --set train.shard=optimizer
 same one-cuda cuda-optimizer-2 4
 called cuda-optimizer-2 2 'sums=0 sends=8 receives=8 gathers=8 broadcasts=0 destroyed'
+together 4 cuda-gradients-4 '' --quiet --set train.shard=gradients
+same one-cuda cuda-gradients-4 4
+together 4 cuda-parameters-4 '' --quiet --set train.shard=parameters
+same one-cuda cuda-parameters-4 4
 together 4 moved '' --quiet --set train.steps=2
 expect 0 '' $mpirun -n 2 ./rank.sh resume moved --set train.steps=4 --quiet
 expect 0 '' "$weft" train gpt.yaml --device cuda --run moved-one --quiet --set train.steps=2
@@ -85,6 +94,7 @@ fi
 # Kernels that forget an order between NCCL and a program, in the race detector: shapes and values are the same.
 export FAKE_CUDA_RACES=1
 together 2 races '' --quiet --set train.steps=1 --set train.shard=optimizer
+together 2 races-parameters '' --quiet --set train.steps=1 --set train.shard=parameters
 unset FAKE_CUDA_RACES
 
 # ---- what NCCL cannot serve ----

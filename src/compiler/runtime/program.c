@@ -179,11 +179,12 @@ static weft_status program_run(weft_program *program, weft_rows rows, int times)
     return WEFT_OK;
 }
 
-/* Waits for the exchanges of a linked device. After a failure it also takes the fault, by which the device
- * has skipped updates. */
-static weft_status exchanges_ended(const weft_program *program) {
+/* Waits for the exchanges of a linked device. submitted: whether the program was submitted. After a failure it
+ * also takes the fault, by which the device has skipped updates. */
+static weft_status finish_exchanges(const weft_program *program, weft_status submitted) {
     weft_linked *linked = program->ctx->device->linked;
-    const weft_status status = linked->ended(linked, program->n_exchanges);
+    if (!program->n_exchanges || !linked) return submitted;
+    const weft_status status = submitted == WEFT_OK ? linked->ended(linked, program->n_exchanges) : submitted;
     if (status != WEFT_OK) WEFT_TRY(weft__report_fault(program->ctx));
     return status;
 }
@@ -202,9 +203,8 @@ weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft
     ctx->device->submissions++;
     const bool zones = ctx->compiler->debug & DEBUG_MEMORY;
     if (zones) WEFT_TRY(weft__zones_fill(program));
-    const weft_status status = program_run(program, rows, times);
+    const weft_status status = finish_exchanges(program, program_run(program, rows, times));
     if (status != WEFT_OK) return status == WEFT_ERR_OOM ? weft__memory_gone(ctx, program) : status;
-    if (program->n_exchanges && ctx->device->linked) WEFT_TRY(exchanges_ended(program));
     if (zones) WEFT_TRY(weft__zones_check(program));
     return ctx->device->asynchronous ? WEFT_OK : weft__report_fault(ctx);
 }

@@ -54,6 +54,7 @@ static int count(void) { return weft__gpu_count(&weft__cuda_kind); }
 static void cuda_describe(int i, weft_device_description *d) { weft__gpu_describe(&weft__cuda_kind, i, d); }
 
 static weft_status outline(weft_context *ctx, const char *selector, weft_device_outline *out) {
+    out->links = true;
     return weft__gpu_outline(ctx, &weft__cuda_kind, selector, out);
 }
 

@@ -35,6 +35,7 @@ static int hip_count(void) { return weft__gpu_count(&weft__hip_kind); }
 static void hip_describe(int i, weft_device_description *d) { weft__gpu_describe(&weft__hip_kind, i, d); }
 
 static weft_status hip_outline(weft_context *ctx, const char *selector, weft_device_outline *out) {
+    out->links = true;
     return weft__gpu_outline(ctx, &weft__hip_kind, selector, out);
 }
 

@@ -83,6 +83,7 @@ static weft_status open_null(weft_context *ctx, const char *selector, const weft
     if (d->outline.launches) d->target = &d->outline.target;
     d->base.blank = true;
     d->base.overlaps = d->target != NULL;
+    d->base.plans_links = d->outline.links;
     d->base.many_blocks = d->target && d->target->dialect == WEFT_DIALECT_CUDA;
     *device = &d->base;
     return WEFT_OK;
@@ -115,6 +116,7 @@ static weft_status zero(weft_device *device, weft_buffer *to, size_t offset, siz
 static bool takes(weft_device *device, const weft_heavy *heavy) {
     const null_device *d = (const null_device *)device;
     const weft_target *target = d->target;
+    if (target && heavy->kind == WEFT_HEAVY_EXCHANGE) return device->linked != NULL;
     if (d->outline.takes) return d->outline.takes(&d->outline.target, heavy);
     if (target) return weft__gpu_takes(target, heavy);
     if (heavy->kind == WEFT_HEAVY_SOURCE) return false;

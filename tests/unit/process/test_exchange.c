@@ -9,7 +9,7 @@
 #include "unit/process/threads.h"
 
 enum { RANKS = 2, BATCHES = 4, LAYERS_MOST = 24, WIDTH_MOST = 256, ROWS_MOST = 768, STEPS = 5 };
-static int layers = LAYERS_MOST, width = WIDTH_MOST, rows_most = ROWS_MOST;
+static int layers = LAYERS_MOST, width = WIDTH_MOST, rows_most = ROWS_MOST, steps = STEPS;
 static bool cards; /* else the ranks have the processor */
 
 /* Opens the device of a rank. */
@@ -90,7 +90,7 @@ static void share_steps(weft_process_group *g, void *user) {
     EXPECT(weft__optimizer_exchanges(m.opt));
     EXPECT(weft_optimizer_shard(m.opt, to->shard) == WEFT_OK);
     double waited = 0, hidden = 0;
-    for (int i = 0; i <= STEPS; i++) {
+    for (int i = 0; i <= steps; i++) {
         for (int k = 0; k < to->of; k++)
             EXPECT(make_step(&m, weft_optimizer_batch_number(m.opt, k, to->of), k, to->of) == WEFT_OK);
         if (i == 0) waited = g->waited, hidden = g->hidden; /* the first step compiles */
@@ -109,11 +109,11 @@ static void share_steps(weft_process_group *g, void *user) {
 static uint64_t steps_alone(measured *to, int batches) {
     model m = make_model(0, 1, true, to->rows, false);
     double from = 0;
-    for (int i = 0; i <= STEPS; i++) {
+    for (int i = 0; i <= steps; i++) {
         for (int k = 0; k < batches; k++) EXPECT(make_step(&m, k, k, batches) == WEFT_OK);
         if (i == 0) from = network_now();
     }
-    to->computing = (network_now() - from) / (STEPS * batches);
+    to->computing = (network_now() - from) / (steps * batches);
     const uint64_t hash = hash_weights(&m);
     weft_close(m.ctx);
     return hash;
@@ -137,7 +137,7 @@ static void test_overlap(void **state) {
         for (int i = 0; i < RANKS; i++) assert_true(m.weights[i] == alone);
         share = m.hidden / (m.hidden + m.waited);
         print_message("a step computes %.1f ms; exchange %.1f ms a step, %.0f %% hidden\n", 1e3 * m.computing,
-                      1e3 * (m.hidden + m.waited) / STEPS, 100 * share);
+                      1e3 * (m.hidden + m.waited) / steps, 100 * share);
     }
     assert_true(share >= 0.8);
 }
@@ -158,7 +158,7 @@ static void test_threads(void **state) {
 /* Divided gradients give the same bits, also of the norm, which clips. A rank needs less memory. */
 static void test_divided(void **state) {
     const size_t gradients = (size_t)layers * (size_t)(width + 1) * (size_t)width * sizeof(float);
-    measured m = {.rows = 24,
+    measured m = {.rows = cards ? rows_most : 24,
                   .exact = true}; /* gradients are larger than activations, and share their memory */
     (void)state;
     const uint64_t alone = steps_alone(&m, BATCHES);
@@ -215,6 +215,59 @@ static void test_missing(void **state) {
         network net = {0};
         run_ranks(&net, RANKS, 3, miss_a_step, &shards[i]); /* longer than the slowest step of a rank */
     }
+}
+
+/* ---- an exchange that fails ---- */
+
+typedef struct failure {
+    weft_shard shard;
+    atomic_bool never; /* no exchange of two steps failed */
+} failure;
+
+/* Makes two steps, of which one fails, and leaves the weights as they were before it. */
+static void fail_in_a_step(weft_process_group *g, void *user) {
+    failure *f = user;
+    const int rank = weft_process_group_rank(g);
+    model m = make_model(rank, 1, true, 4, false);
+    weft_status status = WEFT_OK;
+    uint64_t before = 0;
+    EXPECT(weft_optimizer_join(m.opt, g) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(m.opt, f->shard) == WEFT_OK);
+    for (int i = 0; i < 2 && status == WEFT_OK; i++) {
+        before = hash_weights(&m);
+        status = make_step(&m, rank, 0, 1);
+    }
+    if (status == WEFT_OK) f->never = true;
+    EXPECT(status == WEFT_OK || strstr(weft_last_error(NULL), "internal error, as the test wishes") ||
+           strstr(weft_last_error(NULL), "no answer from rank"));
+    /* the last exchange of a step collects the new weights */
+    if (status != WEFT_OK && !strstr(weft_last_error(NULL), "the updated parameters"))
+        EXPECT(hash_weights(&m) == before);
+    weft_close(m.ctx);
+}
+
+/* The simulated NCCL fails in one of its groups after the other. */
+static void test_failing(void **state) {
+    const weft_shard shards[] = {WEFT_SHARD_NONE, WEFT_SHARD_GRADIENTS};
+    char number[16];
+    (void)state;
+    if (!cards || !strstr(test_described().detail, "Test driver")) {
+        print_message("skipped, for the simulated cards alone\n");
+        return skip();
+    }
+    const int was = layers;
+    layers = 1;
+    for (size_t i = 0; i < COUNT(shards); i++) {
+        failure f = {.shard = shards[i]};
+        for (int n = 1; !f.never && n < 100; n++) {
+            snprintf(number, sizeof number, "%d", n);
+            setenv("FAKE_NCCL_FAIL", number, 1);
+            run_threads(RANKS, 4, fail_in_a_step, &f);
+        }
+        assert_true(f.never);
+    }
+    unsetenv("FAKE_NCCL_FAIL");
+    layers = was;
 }
 
 /* ---- access to divided parameters ---- */
@@ -353,12 +406,12 @@ static void test_batch_norm(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads), cmocka_unit_test(test_missing),
-                                       cmocka_unit_test(test_batch_norm), cmocka_unit_test(test_divided),
-                                       cmocka_unit_test(test_access)},
+                                       cmocka_unit_test(test_failing), cmocka_unit_test(test_batch_norm),
+                                       cmocka_unit_test(test_divided), cmocka_unit_test(test_access)},
                             timed[] = {cmocka_unit_test(test_overlap)};
     setenv("FAKE_CUDA_CARDS", "4", 0); /* BATCHES */
     cards = getenv("WEFT_TEST_GPU") != NULL;
-    if (cards) layers = 6, width = 128, rows_most = 4;
+    if (cards) layers = 3, width = 128, rows_most = 4, steps = 3; /* the third run of a program is a graph */
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed || cards ? failed : cmocka_run_group_tests(timed, NULL, NULL);
 }

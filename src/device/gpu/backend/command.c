@@ -44,7 +44,7 @@ static weft_status launch_any(weft_launches *launches, const weft_command *comma
         return table[command->heavy.kind].launch(launches, &command->heavy, command->sink);
     case WEFT_COMMAND_COPY: return weft__gpu_copy(launches, command);
     case WEFT_COMMAND_ZERO: return weft__gpu_zero(launches, commands, count, taken);
-    case WEFT_COMMAND_WAIT: break; /* exchanges are declined */
+    case WEFT_COMMAND_WAIT: return WEFT_OK; /* as weft__gpu_exchange */
     }
     return weft__fail(launches->ctx, WEFT_ERR_INTERNAL, "gpu: a command of an unknown kind");
 }

@@ -1,5 +1,5 @@
-/* Adds up the numbers that a process has received from all, in the binary tree of exact sums: the largest power of two
- * of the rows that leaves one, and then the rest. Row r completes as many sums as its number has 1 bits at the end:
+/* Adds up the numbers that a process has received from all. The order is the binary tree of exact sums. A row completes
+ * as many sums as its number has 1 bits at the end:
  *
  *     row 0   row 1    row 2         row 3
  *     0       (0 1)    (0 1) 2       ((0 1) (2 3))
