@@ -80,15 +80,13 @@ static weft_status visit_rows(weft_context *ctx, const char *path, uint64_t most
 /* ---- all ---- */
 
 weft_status weft__json_lines(weft_context *ctx, const char *path, weft__json_line_visit *visit, void *user) {
-    weft__names paths = {0};
-    weft_corpus_files files = {0};
-    bool several;
-    weft_status status = weft__text_paths(ctx, path, &files, &paths, &several);
-    for (size_t i = 0; status == WEFT_OK && i < paths.count; i++)
-        status = weft__text_form_of(paths.at[i]) == WEFT__TEXT_ROWS
-                     ? visit_rows(ctx, paths.at[i], UINT64_MAX, visit, user)
-                     : visit_lines(ctx, paths.at[i], visit, user);
-    weft__names_free(ctx, &paths);
+    weft__text_files files;
+    weft_status status = weft__text_files_list(ctx, path, &files);
+    for (size_t i = 0; status == WEFT_OK && i < files.names.count; i++)
+        status = files.forms[i] == WEFT__TEXT_ROWS
+                     ? visit_rows(ctx, files.names.at[i], UINT64_MAX, visit, user)
+                     : visit_lines(ctx, files.names.at[i], visit, user);
+    weft__text_files_free(ctx, &files);
     return status;
 }
 
@@ -112,32 +110,29 @@ static void first_line(const char *path, weft__buffer *object) {
     if (file) (void)gzclose(file);
 }
 
-/* Finds the first file of a path. The caller frees the names. False: there is none. */
-static bool first_file(const char *path, weft__names *paths) {
-    weft_corpus_files files = {0};
-    bool several;
-    *paths = (weft__names){0};
-    return weft__text_paths(NULL, path, &files, paths, &several) == WEFT_OK && paths->count > 0;
+/* Lists the files of a path. The caller frees the list. False: there is none. */
+static bool has_file(const char *path, weft__text_files *files) {
+    return weft__text_files_list(NULL, path, files) == WEFT_OK && files->names.count > 0;
 }
 
 bool weft__json_lines_parquet(const char *path) {
-    weft__names paths;
-    const bool is = first_file(path, &paths) && weft__text_form_of(paths.at[0]) == WEFT__TEXT_ROWS;
-    weft__names_free(NULL, &paths);
+    weft__text_files files;
+    const bool is = has_file(path, &files) && files.forms[0] == WEFT__TEXT_ROWS;
+    weft__text_files_free(NULL, &files);
     return is;
 }
 
 void weft__json_lines_first(const char *path, weft__buffer *object) {
-    weft__names paths;
+    weft__text_files files;
     weft_status status = WEFT_OK;
     weft__buffer_set(object, "", 0);
-    if (first_file(path, &paths)) {
-        if (weft__text_form_of(paths.at[0]) == WEFT__TEXT_ROWS)
-            status = visit_rows(NULL, paths.at[0], 1, take_object, object);
+    if (has_file(path, &files)) {
+        if (files.forms[0] == WEFT__TEXT_ROWS)
+            status = visit_rows(NULL, files.names.at[0], 1, take_object, object);
         else
-            first_line(paths.at[0], object);
+            first_line(files.names.at[0], object);
     }
-    weft__names_free(NULL, &paths);
+    weft__text_files_free(NULL, &files);
     weft__buffer_put(object, "", 1); /* the 0 */
     if (status != WEFT_OK || object->failed) object->bytes = 0;
 }
