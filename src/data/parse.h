@@ -22,8 +22,6 @@ weft_status weft__read_open_file(weft_context *ctx, int fd, const char *path, si
 
 /* Tells whether a file begins as Parquet files do. */
 bool weft__is_parquet(const char *path);
-/* Reads a Parquet file as csv text with a header. max_bytes: of the text; 0: no limit. */
-weft_status weft__parquet_read(weft_context *ctx, const char *path, size_t max_bytes, weft_bytes *csv);
 
 /* Reads a file and unpacks it if it is packed. `declared` may be NULL; it limits a packed file exactly.
  * `max_bytes` is the limit of weft_read_file. */
@@ -98,6 +96,11 @@ static inline const char *weft__label(const weft__labels *labels, size_t number)
     return labels->text + labels->offset[number];
 }
 void weft__labels_free(weft__labels *labels);
+
+/* ---- tables ---- */
+
+/* Returns the file of a row: `path`, or one of several. *in_file: the row within it, from 0 on. In csv.c. */
+const char *weft__table_file(const weft_table *table, const char *path, size_t row, size_t *in_file);
 
 /* Returns an array of `count` strings in one block, freed by one weft__free. NULL when memory is short. */
 char **weft__strings_pack(weft_context *ctx, const char *const *strings, size_t count);

@@ -83,8 +83,9 @@ static weft_status is_empty(const weft_corpus *c, const char *path) {
     return weft__fail(c->ctx, WEFT_ERR_FORMAT, "%s: the file is empty", path);
 }
 
-static weft_status read_part(weft_corpus *c, const weft_corpus_options *o, const weft__text_files *files,
-                             int part, weft_tokenizer_kind kind, sources *s) {
+static weft_status read_corpus_part(weft_corpus *c, const weft_corpus_options *o,
+                                    const weft__text_files *files, int part, weft_tokenizer_kind kind,
+                                    sources *s) {
     const char *path = s->paths[part];
     weft_bytes *text = &s->files[part];
     const bool several = weft__documents_several(files);
@@ -110,7 +111,7 @@ static weft_status read_sources(weft_corpus *c, const weft_corpus_options *o, we
         weft__text_files files;
         if (!s->paths[part]) continue;
         status = weft__documents_files(c->ctx, s->paths[part], &files);
-        if (status == WEFT_OK) status = read_part(c, o, &files, part, kind, s);
+        if (status == WEFT_OK) status = read_corpus_part(c, o, &files, part, kind, s);
         weft__text_files_free(c->ctx, &files);
     }
     return status;

@@ -1,15 +1,8 @@
 /* The text of a path: a file, or several files, one after the other in the order of their names.
  * Must not know: tokenizers. Read next: corpus.c. */
-#include <errno.h>
-#include <glob.h>
-#include <stdio.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "data/parse.h"
-#include "data/tokens.h"
 #include "text/corpus_files.h"
 #include "text/tokenizer.h"
 
@@ -36,11 +29,6 @@ static weft_status reserve(reading *r, size_t more) {
     return WEFT_OK;
 }
 
-bool weft__has_ending(const char *name, const char *ending) {
-    const size_t size = strlen(name), end = strlen(ending);
-    return size > end && strcasecmp(name + size - end, ending) == 0;
-}
-
 static weft__text_form form_of(const char *path) {
     if (weft__has_ending(path, ".jsonl") || weft__has_ending(path, ".jsonl.gz")) return WEFT__TEXT_LINES;
     return weft__has_ending(path, ".parquet") || weft__is_parquet(path) ? WEFT__TEXT_ROWS : WEFT__TEXT_PLAIN;
@@ -64,35 +52,6 @@ static weft_status append(reading *r, const char *path) {
     return status;
 }
 
-/* Lists the files that match a pattern or, if `names` is given, those names in a folder: "*" or ".*". Then
- * none is no error. */
-static weft_status list(weft_context *ctx, const char *path, const char *names, glob_t *found) {
-    char pattern[8192];
-    size_t n = 0;
-    if (strlen(path) > sizeof pattern / 2 - 4)
-        return weft__fail(ctx, WEFT_ERR_IO, "%s: the path is too long", path);
-    for (const char *c = path; *c; pattern[n++] = *c++)
-        if (names && strchr("*?[\\", *c)) pattern[n++] = '\\'; /* the folder's name is no pattern */
-    snprintf(pattern + n, sizeof pattern - n, "%s%s", names ? "/" : "", names ? names : "");
-    const int code = glob(pattern, 0, NULL, found);
-    if (code == 0 || (names && code == GLOB_NOMATCH)) return WEFT_OK;
-    if (code == GLOB_NOSPACE) return weft__fail_oom(ctx, 0, "a list of files");
-    return weft__fail(ctx, WEFT_ERR_IO, "%s: %s", path,
-                      code == GLOB_NOMATCH ? "there is no such file" : "its folder cannot be read");
-}
-
-/* Counts the names of a folder that begin with a dot. */
-static weft_status count_hidden(weft_context *ctx, const char *path, uint64_t *hidden) {
-    glob_t found = {0};
-    WEFT_TRY(list(ctx, path, ".*", &found));
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        const char *name = strrchr(found.gl_pathv[i], '/') + 1;
-        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0) ++*hidden;
-    }
-    globfree(&found);
-    return WEFT_OK;
-}
-
 /* In a folder with Parquet files, these are the texts: leaves out the others, such as README.md. */
 static void keep_parquet(weft_context *ctx, weft__text_files *files) {
     weft__names *names = &files->names;
@@ -111,42 +70,19 @@ static void keep_parquet(weft_context *ctx, weft__text_files *files) {
     names->count = kept;
 }
 
-/* Adds the files of a folder, or those that match a pattern. */
-static weft_status list_several(weft_context *ctx, const char *path, bool folder, weft__text_files *files) {
-    struct stat what;
-    glob_t found = {0};
-    if (folder) WEFT_TRY(count_hidden(ctx, path, &files->found.hidden));
-    WEFT_TRY(list(ctx, path, folder ? "*" : NULL, &found));
-    weft_status status = WEFT_OK;
-    for (size_t i = 0; i < found.gl_pathc && status == WEFT_OK; i++) {
-        const char *file = found.gl_pathv[i];
-        if (stat(file, &what) == 0 && S_ISDIR(what.st_mode))
-            files->found.folders++;
-        else
-            status = weft__names_add(ctx, &files->names, weft__strdup(ctx, file));
-    }
-    globfree(&found);
-    return status;
-}
-
 weft_status weft__text_files_list(weft_context *ctx, const char *path, weft__text_files *files) {
-    struct stat what;
-    bool range;
+    weft__file_list list;
     *files = (weft__text_files){0};
-    WEFT_TRY(weft__numbered_range(ctx, path, &files->names, &range));
-    const bool exists = stat(path, &what) == 0, folder = !range && exists && S_ISDIR(what.st_mode),
-               pattern = !range && !exists && strpbrk(path, "*?[");
-    files->several = range || folder || pattern;
-    if (folder || pattern)
-        WEFT_TRY(list_several(ctx, path, folder, files));
-    else if (!range)
-        WEFT_TRY(weft__names_add(ctx, &files->names, weft__strdup(ctx, path)));
-    const size_t count = files->names.count;
+    const weft_status status = weft__file_list_read(ctx, path, &list);
+    const size_t count = list.names.count;
+    files->names = list.names; /* also after a failure: they are freed with the files */
+    WEFT_TRY(status);
+    files->several = list.several;
+    files->found = (weft_corpus_files){.read = count, .hidden = list.hidden, .folders = list.folders};
     files->forms = weft__array(ctx, count + 1, sizeof *files->forms); /* never NULL for an empty folder */
     if (!files->forms) return weft__fail_oom(ctx, count * sizeof *files->forms, "a list of files");
     for (size_t i = 0; i < count; i++) files->forms[i] = form_of(files->names.at[i]);
-    files->found.read = count;
-    if (folder) keep_parquet(ctx, files);
+    if (list.folder) keep_parquet(ctx, files);
     return WEFT_OK;
 }
 

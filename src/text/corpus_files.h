@@ -5,7 +5,7 @@
 #include <weft/data.h>
 #include <weft/text.h>
 
-#include "data/image_found.h"
+#include "data/file_list.h"
 
 /* What a file of texts holds. */
 typedef enum weft__text_form {
@@ -21,9 +21,6 @@ typedef struct weft__text_files {
     bool several;            /* the path is a folder, a pattern or a range */
     weft_corpus_files found; /* what is read and left out */
 } weft__text_files;
-
-/* Tells whether a name has this ending, in any case of letters. */
-bool weft__has_ending(const char *name, const char *ending);
 
 /* Lists a file, all files of a folder (names with a dot at the start and subfolders are left out), or all
  * files that match a pattern with * ? or [, in the order of their names. In a folder with Parquet files, the

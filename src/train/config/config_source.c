@@ -5,6 +5,7 @@
 
 #include <weft/preferences.h>
 
+#include "data/parquet.h"
 #include "text/json_lines.h"
 #include "train/config/config.h"
 
@@ -45,7 +46,8 @@ const char *weft__config_source(weft__model_type model, const char *path) {
     if (language && weft__json_lines_parquet(path)) return source_rows[parquet_source(path)].word;
     if (model == WEFT__MODEL_ENCODER) return source_rows[WEFT__SOURCE_TEXTS].word; /* csv files, too */
     if (!language && ends_with(path, size, ".gz")) size -= 3; /* token files are not packed */
-    if (!language && ends_with(path, size, ".parquet")) return source_rows[WEFT__SOURCE_CSV].word;
+    if (!language && (folder ? weft__parquet_folder(path) : ends_with(path, size, ".parquet")))
+        return source_rows[WEFT__SOURCE_CSV].word;
     for (size_t i = 0; i < sizeof source_rows / sizeof *source_rows; i++) {
         const weft__form form = source_rows[i].form;
         const char *suffix = source_rows[i].suffix;
