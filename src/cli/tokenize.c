@@ -115,7 +115,7 @@ static weft_status take_ids(void *user, const int32_t *ids, size_t count) {
 /* Encodes texts that stay in their files. */
 static weft_status tokenize_stream(job *j, const char *path, const weft__text_files *files, uint64_t *bytes) {
     weft__text_stream *stream;
-    WEFT_TRY(weft__text_stream_open(NULL, path, files, &stream));
+    WEFT_TRY(weft__text_stream_open(NULL, path, files, true, &stream));
     *bytes = stream->documents.bytes;
     const double began = weft__now();
     weft_status status = weft__text_stream_encode(stream, j->tokenizer, take_ids, j);

@@ -554,9 +554,11 @@ static weft_status csv_check_options(reader *r, const weft_csv_options *o) {
     return WEFT_OK;
 }
 
-/* Refuses text in UTF-16 with its own message. *start becomes the offset after a UTF-8 byte order mark. */
+/* Refuses packed files and text in UTF-16, each with its own message. *start becomes the offset after a UTF-8
+ * byte order mark. */
 static weft_status check_encoding(reader *r, const uint8_t *p, size_t size, size_t *start) {
     *start = size >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    WEFT_TRY(weft__refuse_packed(r->ctx, r->file, p, size));
     if (size >= 2 && ((p[0] == 0xff && p[1] == 0xfe) || (p[0] == 0xfe && p[1] == 0xff))) {
         return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: byte 0: the file is in UTF-16, expected UTF-8",
                           r->file);

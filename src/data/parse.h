@@ -32,6 +32,12 @@ weft_status weft__bytes_new(weft_context *ctx, size_t size, const char *name, we
 
 /* ---- gzip: gzip.c ---- */
 bool weft__is_gzip(const void *bytes, size_t size);
+/* Tells by the first bytes of a file what it is packed with, and the command that unpacks it: "zstd: unpack
+ * it with zstd -d". NULL: with nothing, or with gzip, which Weft unpacks. */
+#define WEFT__PACKED_HEAD 10 /* bytes that tell */
+const char *weft__packed_with(const void *bytes, size_t size);
+/* Refuses such a file. */
+weft_status weft__refuse_packed(weft_context *ctx, const char *path, const void *bytes, size_t size);
 weft_status weft__gunzip(weft_context *ctx, const void *bytes, size_t size, const char *name,
                          weft__declared_fn declared, size_t max_bytes, weft_bytes *out);
 

@@ -66,7 +66,7 @@ static weft_status read_stream(weft_corpus *c, const weft_corpus_options *o, con
             "%s: the words of a text are counted in memory, so it cannot stay in its files: use "
             "another tokenizer",
             path);
-    WEFT_TRY(weft__text_stream_open(c->ctx, path, files, &stream));
+    WEFT_TRY(weft__text_stream_open(c->ctx, path, files, !o->in_files, &stream));
     add_stream_files(c, stream);
     /* such texts are encoded one by one, so they stay in their files */
     if (o->in_files || kind == WEFT_TOKENIZER_PIPELINE) {

@@ -4,6 +4,7 @@
 
 #include "data/parse.h"
 #include "text/corpus_files.h"
+#include "text/json_lines.h"
 #include "text/tokenizer.h"
 
 /* Several files while they are read. */
@@ -31,6 +32,8 @@ static weft_status reserve(reading *r, size_t more) {
 
 static weft__text_form form_of(const char *path) {
     if (weft__has_ending(path, ".jsonl") || weft__has_ending(path, ".jsonl.gz")) return WEFT__TEXT_LINES;
+    if ((weft__has_ending(path, ".json") || weft__has_ending(path, ".json.gz")) && weft__json_lines_are(path))
+        return WEFT__TEXT_LINES;
     return weft__has_ending(path, ".parquet") || weft__is_parquet(path) ? WEFT__TEXT_ROWS : WEFT__TEXT_PLAIN;
 }
 

@@ -10,7 +10,7 @@
 /* What a file of texts holds. */
 typedef enum weft__text_form {
     WEFT__TEXT_PLAIN, /* one text */
-    WEFT__TEXT_LINES, /* .jsonl: each line is an object whose "text" is a text of its own */
+    WEFT__TEXT_LINES, /* JSON lines: each line is an object whose "text" is a text of its own */
     WEFT__TEXT_ROWS   /* Parquet: each row has a text of its own in the column "text" */
 } weft__text_form;
 
@@ -25,7 +25,8 @@ typedef struct weft__text_files {
 /* Lists a file, all files of a folder (names with a dot at the start and subfolders are left out), or all
  * files that match a pattern with * ? or [, in the order of their names. In a folder with Parquet files, the
  * other files are left out. The form follows from the name of a file, or else from its first bytes. Each file
- * is opened at most once. The caller calls weft__text_files_free, also after a failure. */
+ * is opened at most once, and a .json file twice. The caller calls weft__text_files_free, also after a
+ * failure. */
 weft_status weft__text_files_list(weft_context *ctx, const char *path, weft__text_files *files);
 void weft__text_files_free(weft_context *ctx, weft__text_files *files);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/image_shards.h"
+#include "data/parse.h"
 #include "data/tokens.h"
 
 /* A member of the tar file that is being listed. */
@@ -163,7 +164,19 @@ weft_status weft__documents_row(const weft__documents *d, size_t i, uint64_t row
 
 /* ---- plain files ---- */
 
-static weft_status list_plain(weft_context *ctx, const weft__text_form *forms, weft__documents *d) {
+/* Unpacks a file, which is packed with gzip, into memory. */
+static weft_status unpack_file(weft_context *ctx, weft__documents *d, size_t i, uint64_t *size) {
+    const char *path = weft__shards_path(d->files, i);
+    const size_t count = weft__shards_count(d->files);
+    if (!d->unpacked && !(d->unpacked = weft__array(ctx, count, sizeof *d->unpacked)))
+        return weft__fail_oom(ctx, count * sizeof *d->unpacked, "unpacked files");
+    WEFT_TRY(weft_read_file(ctx, path, 0, &d->unpacked[i]));
+    *size = d->unpacked[i].size;
+    return WEFT_OK;
+}
+
+static weft_status list_plain(weft_context *ctx, const weft__text_form *forms, bool unpack,
+                              weft__documents *d) {
     for (size_t i = 0; i < weft__shards_count(d->files); i++) {
         const char *path = weft__shards_path(d->files, i);
         uint64_t size;
@@ -176,12 +189,14 @@ static weft_status list_plain(weft_context *ctx, const weft__text_form *forms, w
         }
         WEFT_TRY(
             weft__shards_read(ctx, d->files, i, 0, head, size < sizeof head ? (size_t)size : sizeof head));
-        if (head[0] == 0x1f && head[1] == 0x8b)
+        const bool packed = weft__is_gzip(head, sizeof head);
+        if (packed && !unpack)
             return weft__fail(
                 ctx, WEFT_ERR_FORMAT,
                 "%s: the file is packed with gzip, so it cannot be read from its middle: unpack "
-                "it with gzip -d",
+                "it with gzip -d, or leave out data.in_files",
                 path);
+        if (packed) WEFT_TRY(unpack_file(ctx, d, i, &size));
         d->closed = d->closed || form == WEFT__TEXT_LINES;
         WEFT_TRY(add_document(d, &(weft__document){.size = size, .file = (uint32_t)i, .form = form}, size));
     }
@@ -191,7 +206,7 @@ static weft_status list_plain(weft_context *ctx, const weft__text_form *forms, w
 /* ---- all ---- */
 
 weft_status weft__documents_list(weft_context *ctx, const char *path, const weft__text_files *files,
-                                 weft__documents *d) {
+                                 bool unpack, weft__documents *d) {
     const weft__names *paths = &files->names;
     const bool several = files->several;
     *d = (weft__documents){.ctx = ctx, .closed = several, .tars = are_tars(files), .found = files->found};
@@ -201,7 +216,7 @@ weft_status weft__documents_list(weft_context *ctx, const char *path, const weft
         return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: there are more than %d files: join some", path,
                           WEFT__SHARDS_MOST);
     weft_status status = weft__shards_new(ctx, paths, &d->files);
-    if (status == WEFT_OK) status = d->tars ? list_tars(ctx, d) : list_plain(ctx, files->forms, d);
+    if (status == WEFT_OK) status = d->tars ? list_tars(ctx, d) : list_plain(ctx, files->forms, unpack, d);
     if (status == WEFT_OK && d->bytes == 0)
         status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %s", path,
                             d->rows   ? "no row holds a text"
@@ -214,6 +229,9 @@ weft_status weft__documents_list(weft_context *ctx, const char *path, const weft
 
 void weft__documents_free(weft__documents *d) {
     weft__rows_free(d->rows);
+    for (size_t i = 0; d->unpacked && i < weft__shards_count(d->files); i++)
+        weft_bytes_free(d->ctx, &d->unpacked[i]);
+    weft__free(d->ctx, d->unpacked);
     weft__shards_free(d->ctx, d->files);
     weft__free(d->ctx, d->list);
     weft__free(d->ctx, d->missing);
@@ -224,6 +242,10 @@ void weft__documents_free(weft__documents *d) {
 
 weft_status weft__documents_read(const weft__documents *d, size_t i, uint64_t from, void *to, size_t size) {
     const weft__document *at = &d->list[i];
+    if (d->unpacked && d->unpacked[at->file].data) {
+        memcpy(to, d->unpacked[at->file].data + from, size); /* callers stay within the document */
+        return WEFT_OK;
+    }
     return weft__shards_read(NULL, d->files, at->file, at->at + from, to, size);
 }
 

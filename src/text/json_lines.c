@@ -115,26 +115,58 @@ static bool has_file(const char *path, weft__text_files *files) {
     return weft__text_files_list(NULL, path, files) == WEFT_OK && files->names.count > 0;
 }
 
-bool weft__json_lines_parquet(const char *path) {
-    weft__text_files files;
-    const bool is = has_file(path, &files) && files.forms[0] == WEFT__TEXT_ROWS;
-    weft__text_files_free(NULL, &files);
-    return is;
+/* Reads the first object of a file, with a 0 behind it. */
+static void first_object(const char *path, weft__text_form form, weft__buffer *object) {
+    weft_status status = WEFT_OK;
+    weft__buffer_set(object, "", 0);
+    if (form == WEFT__TEXT_ROWS)
+        status = visit_rows(NULL, path, 1, take_object, object);
+    else
+        first_line(path, object);
+    weft__buffer_put(object, "", 1); /* the 0 */
+    if (status != WEFT_OK || object->failed) object->bytes = 0;
 }
 
 void weft__json_lines_first(const char *path, weft__buffer *object) {
     weft__text_files files;
-    weft_status status = WEFT_OK;
     weft__buffer_set(object, "", 0);
-    if (has_file(path, &files)) {
-        if (files.forms[0] == WEFT__TEXT_ROWS)
-            status = visit_rows(NULL, files.names.at[0], 1, take_object, object);
-        else
-            first_line(files.names.at[0], object);
-    }
+    if (has_file(path, &files)) first_object(files.names.at[0], files.forms[0], object);
     weft__text_files_free(NULL, &files);
-    weft__buffer_put(object, "", 1); /* the 0 */
-    if (status != WEFT_OK || object->failed) object->bytes = 0;
+}
+
+/* ---- what the objects are for ---- */
+
+static weft__json_lines_use use_of(const weft__buffer *object) {
+    static const char *const chats[] = {"\"messages\"", "\"conversations\"", "\"completion\""};
+    if (weft__json_line_has(object, "\"chosen\"") && weft__json_line_has(object, "\"rejected\""))
+        return WEFT__USE_PREFERENCES;
+    for (size_t i = 0; i < sizeof chats / sizeof *chats; i++)
+        if (weft__json_line_has(object, chats[i])) return WEFT__USE_CHATS;
+    return weft__json_line_has(object, "\"text\"") ? WEFT__USE_TEXTS : WEFT__USE_OTHER;
+}
+
+weft__json_lines_use weft__json_lines_use_of(const char *path, bool *parquet) {
+    weft__text_files files;
+    weft__buffer object = {0};
+    const bool there = has_file(path, &files);
+    const weft__text_form form = there ? files.forms[0] : WEFT__TEXT_PLAIN;
+    *parquet = form == WEFT__TEXT_ROWS;
+    if (form != WEFT__TEXT_PLAIN) first_object(files.names.at[0], form, &object); /* once: it starts DuckDB */
+    const weft__json_lines_use use = form == WEFT__TEXT_PLAIN ? WEFT__USE_NONE : use_of(&object);
+    weft__buffer_free(&object);
+    weft__text_files_free(NULL, &files);
+    return use;
+}
+
+bool weft__json_lines_are(const char *path) {
+    weft__buffer line = {0};
+    first_object(path, WEFT__TEXT_LINES, &line);
+    size_t end = line.bytes ? line.bytes - 1 : 0; /* the 0 */
+    while (end > 0 && strchr(" \t\r", line.text[end - 1])) end--;
+    const bool whole = end > 1 && line.text[0] == '{' && line.text[end - 1] == '}';
+    const bool are = whole && use_of(&line) != WEFT__USE_OTHER;
+    weft__buffer_free(&line);
+    return are;
 }
 
 bool weft__json_line_has(const weft__buffer *object, const char *key) {

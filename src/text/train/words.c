@@ -172,7 +172,7 @@ static weft_status read_documents(weft__words *w, weft__regex *pattern, const ch
                                   const weft__text_files *files) {
     weft__documents documents;
     weft__buffer room = {.ctx = w->ctx};
-    weft_status status = documents_failure(w, weft__documents_list(NULL, path, files, &documents));
+    weft_status status = documents_failure(w, weft__documents_list(NULL, path, files, true, &documents));
     if (status == WEFT_OK) status = read_texts(w, pattern, &documents, &room);
     weft__documents_free(&documents);
     weft__buffer_free(&room);

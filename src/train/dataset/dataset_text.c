@@ -115,7 +115,7 @@ static weft_status measure_texts(weft_context *ctx, const weft__config *config, 
         weft__text_files files;
         if (!paths[i]) continue;
         status = weft__documents_files(ctx, paths[i], &files);
-        if (status == WEFT_OK) status = weft__documents_list(ctx, paths[i], &files, &documents);
+        if (status == WEFT_OK) status = weft__documents_list(ctx, paths[i], &files, false, &documents);
         *bytes += documents.bytes;
         weft__documents_free(&documents);
         weft__text_files_free(ctx, &files);
