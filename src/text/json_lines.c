@@ -17,19 +17,26 @@
 #include "io/publish.h" /* weft__fail_io */
 #include "text/corpus_files.h"
 
-#define HEAD ((unsigned)1 << 20) /* bytes of a file of lines that hold its first object */
+enum { HEAD = 1 << 20, PIECE = 16 << 10 }; /* bytes of a file that hold its first object, and of a read */
 
 void weft__json_line_where(const weft__json_line *line, char *where, size_t size) {
     snprintf(where, size, line->row ? "%s: row %" PRIu64 : "%s:%" PRIu64, line->path, line->number);
 }
 
+weft_status weft__json_line_load(weft__json *json, const char *where, const char *text, size_t bytes,
+                                 json_t **root) {
+    json_error_t error;
+    const weft_status status = weft__json_load(json, text, bytes, JSON_REJECT_DUPLICATES, &error, root);
+    return status == WEFT_ERR_FORMAT
+               ? weft__fail(json->ctx, status, "%s: column %d: %.160s", where, error.column, error.text)
+               : status;
+}
+
 /* ---- lines ---- */
 
-static weft_status visit_lines(weft_context *ctx, const char *path, weft__json_line_visit *visit,
-                               void *user) {
-    weft_bytes file;
-    WEFT_TRY(weft_read_file(ctx, path, 0, &file));
-    const char *text = (const char *)file.data, *end = text + file.size;
+weft_status weft__json_lines_of(const char *path, const char *text, size_t bytes,
+                                weft__json_line_visit *visit, void *user) {
+    const char *end = text + bytes;
     weft_status status = WEFT_OK;
     for (uint64_t number = 1; status == WEFT_OK && text < end; number++) {
         const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline : end;
@@ -39,6 +46,14 @@ static weft_status visit_lines(weft_context *ctx, const char *path, weft__json_l
         if (blank < line.bytes) status = visit(user, &line);
         text = newline ? newline + 1 : end;
     }
+    return status;
+}
+
+static weft_status visit_lines(weft_context *ctx, const char *path, weft__json_line_visit *visit,
+                               void *user) {
+    weft_bytes file;
+    WEFT_TRY(weft_read_file(ctx, path, 0, &file));
+    const weft_status status = weft__json_lines_of(path, (const char *)file.data, file.size, visit, user);
     weft_bytes_free(ctx, &file);
     return status;
 }
@@ -97,16 +112,22 @@ static weft_status take_object(void *user, const weft__json_line *line) {
     return WEFT_OK;
 }
 
+/* Reads the first line that is not blank, or its first MiB. */
 static void first_line(const char *path, weft__buffer *object) {
     gzFile file = gzopen(path, "rb"); /* reads files that are not packed, too */
-    char *head = file ? weft__alloc(NULL, HEAD + 1) : NULL;
-    const int bytes = head ? gzread(file, head, HEAD) : -1;
-    if (bytes > 0) {
-        head[bytes] = '\0';
-        const char *line = head + strspn(head, " \t\r\n");
-        weft__buffer_set(object, line, strcspn(line, "\n"));
+    char piece[PIECE];
+    bool ends = false;
+    size_t seen = 0;
+    for (int bytes; file && !ends && seen < HEAD && (bytes = gzread(file, piece, PIECE)) > 0;) {
+        const char *at = piece, *end = piece + bytes;
+        seen += (size_t)bytes;
+        if (object->bytes == 0)
+            while (at < end && *at && strchr(" \t\r\n", *at)) at++;
+        const char *stop = memchr(at, '\n', (size_t)(end - at)), *zero = memchr(at, '\0', (size_t)(end - at));
+        if (zero && (!stop || zero < stop)) stop = zero;
+        ends = stop != NULL;
+        weft__buffer_put(object, at, (size_t)((ends ? stop : end) - at));
     }
-    weft__free(NULL, head);
     if (file) (void)gzclose(file);
 }
 

@@ -4,6 +4,7 @@
 #define WEFT_SRC_TEXT_JSON_LINES_H
 
 #include "base/buffer.h"
+#include "base/json.h"
 
 /* An object as text. */
 typedef struct weft__json_line {
@@ -21,8 +22,16 @@ typedef weft_status weft__json_line_visit(void *user, const weft__json_line *lin
  * are. */
 weft_status weft__json_lines(weft_context *ctx, const char *path, weft__json_line_visit *visit, void *user);
 
+/* The same for the lines of a text. path: for messages. */
+weft_status weft__json_lines_of(const char *path, const char *text, size_t bytes,
+                                weft__json_line_visit *visit, void *user);
+
 /* Writes where a line is, for messages: FILE:3, or FILE: row 2. */
 void weft__json_line_where(const weft__json_line *line, char *where, size_t size);
+
+/* Parses the JSON of a line. where: of the line, for the message; it names the column, too. */
+weft_status weft__json_line_load(weft__json *json, const char *where, const char *text, size_t bytes,
+                                 json_t **root);
 
 /* What the objects of a path are for, by the keys of the first one. */
 typedef enum weft__json_lines_use {
