@@ -558,6 +558,7 @@ static weft_status csv_check_options(reader *r, const weft_csv_options *o) {
  * byte order mark. */
 static weft_status check_encoding(reader *r, const uint8_t *p, size_t size, size_t *start) {
     *start = size >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    if (size == *start) return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: the file is empty", r->file);
     WEFT_TRY(weft__refuse_packed(r->ctx, r->file, p, size));
     if (size >= 2 && ((p[0] == 0xff && p[1] == 0xfe) || (p[0] == 0xfe && p[1] == 0xff))) {
         return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: byte 0: the file is in UTF-16, expected UTF-8",

@@ -84,7 +84,8 @@ weft_status weft__parquet_open(weft_context *ctx, const weft__names *files, weft
     if (!p) return weft__fail_oom(ctx, sizeof *p, files->at[0]);
     p->ctx = ctx;
     p->files = files;
-    const weft_status status = weft__duckdb_open(ctx, files->at[0], false, &p->db);
+    weft_status status = weft__rows_check(ctx, files->at[0]); /* what is wrong with the file comes first */
+    if (status == WEFT_OK) status = weft__duckdb_open(ctx, files->at[0], false, &p->db);
     if (status == WEFT_OK) return WEFT_OK;
     weft__parquet_close(p);
     *out = NULL;

@@ -173,7 +173,9 @@ weft__json_lines_use weft__json_lines_use_of(const char *path, bool *parquet) {
     const weft__text_form form = there ? files.forms[0] : WEFT__TEXT_PLAIN;
     *parquet = form == WEFT__TEXT_ROWS;
     if (form != WEFT__TEXT_PLAIN) first_object(files.names.at[0], form, &object); /* once: it starts DuckDB */
-    const weft__json_lines_use use = form == WEFT__TEXT_PLAIN ? WEFT__USE_NONE : use_of(&object);
+    const weft__json_lines_use use = form == WEFT__TEXT_PLAIN ? WEFT__USE_NONE
+                                     : object.bytes < 2       ? WEFT__USE_EMPTY /* there is the 0 at most */
+                                                              : use_of(&object);
     weft__buffer_free(&object);
     weft__text_files_free(NULL, &files);
     return use;

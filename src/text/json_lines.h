@@ -35,7 +35,8 @@ weft_status weft__json_line_load(weft__json *json, const char *where, const char
 
 /* What the objects of a path are for, by the keys of the first one. */
 typedef enum weft__json_lines_use {
-    WEFT__USE_NONE,        /* the first file of the path has no objects */
+    WEFT__USE_NONE,        /* the first file of the path is no file of objects */
+    WEFT__USE_EMPTY,       /* it has no object, or cannot be read */
     WEFT__USE_OTHER,       /* they have none of the keys below */
     WEFT__USE_TEXTS,       /* "text" */
     WEFT__USE_CHATS,       /* "messages", "conversations" or "completion" */

@@ -28,6 +28,7 @@ static const char *objects_source(bool published, const char *path) {
     bool parquet;
     switch (weft__json_lines_use_of(path, &parquet)) {
     case WEFT__USE_NONE: break;
+    case WEFT__USE_EMPTY: /* the reader will say so */
     case WEFT__USE_TEXTS:
         return source_rows[published && !parquet ? WEFT__SOURCE_CHATS : WEFT__SOURCE_TEXT].word;
     case WEFT__USE_CHATS: return source_rows[WEFT__SOURCE_CHATS].word;

@@ -330,7 +330,7 @@ static void test_malformed(void **state) {
     refuse("a,b\n1,2\n3,4\"\n", "line 3, byte 4", "quote in the wrong place");
     refuse("a,b\n1,2\n3,\"4\"5\n", "line 3, byte 6", "quote in the wrong place");
     refuse("a,b\n", "line 1", "without a row");
-    refuse("", "line 0", "without a row");
+    refuse("", "f.csv: the file is empty", "");
     refuse("\xff\xfe"
            "a\n",
            "byte 0", "UTF-16");
