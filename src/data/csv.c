@@ -194,8 +194,9 @@ static void end_row(reader *r) {
                      weft__excerpt(shown, name, strlen(name)));
         }
         r->status = weft__fail(r->ctx, WEFT_ERR_FORMAT,
-                               "%s: line %zu (row %zu): %zu cells, expected %zu as in the first line%s",
-                               r->file, r->row_line, r->rows - r->first_row + 1, r->cell, wanted, missing);
+                               "%s: line %zu (row %zu): %zu cell%s, expected %zu as in the first line%s",
+                               r->file, r->row_line, r->rows - r->first_row + 1, r->cell,
+                               r->cell == 1 ? "" : "s", wanted, missing);
         return;
     }
     if (r->options->text && !weft__csv_text_line(r->ctx, &r->text, r->rows, r->row_line)) {
