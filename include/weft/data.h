@@ -188,16 +188,23 @@ typedef struct weft_table {
     char **unused; /* names of the columns that were not read, in one block; NULL: none */
     size_t unused_count;
     char **cells;  /* with options.text: [rows * column_count] cells, row after row, in one block */
-    size_t *lines; /* with options.text: [rows] the line on which each row begins, from 1 */
+    size_t *lines; /* with options.text: [rows] the line of its file on which each row begins, from 1 */
     size_t rows;
     weft_array weights; /* f32 [rows]; empty (data NULL) without options.weight */
+    char **files;       /* of several files: their paths, in the order of the rows, in one block; or NULL */
+    size_t *file_rows;  /* [file_count] the first row of each file; NULL without `files` */
+    size_t file_count;  /* 0 without `files` */
 } weft_table;
 
 /* Frees everything and makes the table empty. NULL is allowed. */
 WEFT_API void weft_table_free(weft_context *ctx, weft_table *table);
 
-/* Reads a csv file, or a Parquet file. DuckDB's library (libduckdb, opened at run time; WEFT_DUCKDB_LIB names
- * it) writes a Parquet file as csv first; without it the error is WEFT_ERR_IO.
+/* Reads a csv file, or Parquet files: one, or those of a folder, of a pattern ("houses/part-*.parquet") or of
+ * a range ("houses/part-{000..012}.parquet"). DuckDB's library (libduckdb, opened at run time;
+ * WEFT_DUCKDB_LIB names it) writes a Parquet file as csv first; without it the error is WEFT_ERR_IO.
+ *
+ * Several files are one table. Their rows follow each other in the order of the names. All files have the
+ * columns of the first one, in any order, with the same types. Other files of the folder are left out.
  *
  * Fields may be quoted, and "" is a quote inside a quoted field. Lines have at most 1
  * MiB. Only the end of the file may have a blank line. There are at most 65,536 different text labels.

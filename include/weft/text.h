@@ -236,8 +236,9 @@ typedef struct weft_corpus_options {
  * given, and encodes all parts. options may be NULL.
  *
  * Each row of a Parquet file has a text in the column "text", and each line of a .jsonl file is an object
- * with one. In a folder with .parquet files, other files are left out. Parquet files need DuckDB's library,
- * which is opened at run time: libduckdb, or the file that WEFT_DUCKDB_LIB names.
+ * with one. So is each line of a .json file whose first line is such an object. Both may be packed with gzip
+ * unless they stay in their files. In a folder with .parquet files, other files are left out. Parquet files
+ * need DuckDB's library, which is opened at run time: libduckdb, or the file that WEFT_DUCKDB_LIB names.
  *
  * A path may also name tar files: a file, a pattern, or a folder of .tar files. Their members .txt and .md
  * are texts, and so is the "text" of each line of a member .jsonl. The texts follow each other by the order

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/run.h"
 #include "io/publish.h"
 #include "train/config/config.h"
 
@@ -17,6 +18,8 @@ static const char all[] = ""
 #include "train/model/models.def"
     ;
 static const char *const models = all + 2;
+
+const char *weft__cli_models(void) { return models; }
 
 static int write_new(const char *path, const char *text) {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/prompts.h"
+#include "text/json_lines.h"
 
 enum { CHUNK = 1 << 16 };
 
@@ -34,12 +35,9 @@ static weft_status read_standard(weft_bytes *out) {
 /* Reads "prompt" or "messages" of a line of JSON. */
 static weft_status read_object(weft__prompt *p, const char *line, size_t bytes) {
     weft__json json;
-    json_error_t error;
     json_t *root;
     weft__json_open(&json, NULL);
-    weft_status status = weft__json_load(&json, line, bytes, JSON_REJECT_DUPLICATES, &error, &root);
-    if (status == WEFT_ERR_FORMAT)
-        status = weft__fail(NULL, status, "%s: column %d: %.160s", p->name, error.column, error.text);
+    weft_status status = weft__json_line_load(&json, p->name, line, bytes, &root);
     const json_t *prompt = status == WEFT_OK ? json_object_get(root, "prompt") : NULL;
     const json_t *messages = status == WEFT_OK ? json_object_get(root, "messages") : NULL;
     if (status == WEFT_OK && (json_is_string(prompt) ? messages != NULL : !json_is_array(messages) || prompt))

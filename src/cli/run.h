@@ -54,6 +54,9 @@ weft_status weft__cli_join(weft__config *config, weft__wanted *wanted, weft_proc
  * it. Warns of keys that the configuration does not use. */
 weft_status weft__cli_config(weft__config *config, const weft__wanted *wanted);
 
+/* The names of all models and presets, for messages. */
+const char *weft__cli_models(void);
+
 /* Prints the command that uses the trained model. */
 void weft__cli_next(const weft__config *config, const char *run);
 

@@ -113,9 +113,9 @@ static weft_status take_ids(void *user, const int32_t *ids, size_t count) {
 }
 
 /* Encodes texts that stay in their files. */
-static weft_status tokenize_stream(job *j, const char *path, uint64_t *bytes) {
+static weft_status tokenize_stream(job *j, const char *path, const weft__text_files *files, uint64_t *bytes) {
     weft__text_stream *stream;
-    WEFT_TRY(weft__text_stream_open(NULL, path, &stream));
+    WEFT_TRY(weft__text_stream_open(NULL, path, files, true, &stream));
     *bytes = stream->documents.bytes;
     const double began = weft__now();
     weft_status status = weft__text_stream_encode(stream, j->tokenizer, take_ids, j);
@@ -126,23 +126,18 @@ static weft_status tokenize_stream(job *j, const char *path, uint64_t *bytes) {
 }
 
 /* Tells whether the path is a file that must be read as a whole. */
-static weft_status is_whole(const job *j, const char *path, bool *whole) {
-    bool several;
+static bool is_whole(const job *j, const char *path, const weft__text_files *files) {
     uint8_t head[2] = {0};
-    WEFT_TRY(weft__documents_several(NULL, path, &several));
-    FILE *file = several ? NULL : fopen(path, "rb"); /* a pattern or a folder has no bytes */
+    FILE *file =
+        weft__documents_several(files) ? NULL : fopen(path, "rb"); /* a pattern or a folder has no bytes */
     const bool read = file && fread(head, 1, sizeof head, file) == sizeof head;
-    *whole = read && (weft__is_gzip(head, sizeof head) ||
-                      weft_tokenizer_kind_of(j->tokenizer) == WEFT_TOKENIZER_PIPELINE);
     if (file) fclose(file);
-    return WEFT_OK;
+    return read && (weft__is_gzip(head, sizeof head) ||
+                    weft_tokenizer_kind_of(j->tokenizer) == WEFT_TOKENIZER_PIPELINE);
 }
 
-static weft_status tokenize(job *j, const char *path, uint64_t *bytes) {
+static weft_status tokenize_whole(job *j, const char *path, uint64_t *bytes) {
     weft_bytes file = {0};
-    bool whole;
-    WEFT_TRY(is_whole(j, path, &whole));
-    if (!whole) return tokenize_stream(j, path, bytes);
     WEFT_TRY(weft_read_file(NULL, path, 0, &file));
     const char *text = (const char *)file.data;
     weft_status status =
@@ -154,6 +149,16 @@ static weft_status tokenize(job *j, const char *path, uint64_t *bytes) {
     }
     *bytes = file.size;
     weft_bytes_free(NULL, &file);
+    return status;
+}
+
+static weft_status tokenize(job *j, const char *path, uint64_t *bytes) {
+    weft__text_files files;
+    weft_status status = weft__documents_files(NULL, path, &files);
+    if (status == WEFT_OK)
+        status = is_whole(j, path, &files) ? tokenize_whole(j, path, bytes)
+                                           : tokenize_stream(j, path, &files, bytes);
+    weft__text_files_free(NULL, &files);
     return status;
 }
 

@@ -64,8 +64,13 @@ static void warn_unused(const weft__config *config, bool resumed) {
  */
 static weft_status take_config(weft__config *config, const char *name) {
     struct stat what;
-    const bool file = stat(name, &what) == 0 && !S_ISDIR(what.st_mode);
+    const bool there = stat(name, &what) == 0, file = there && !S_ISDIR(what.st_mode);
     const weft__preset *preset = file ? NULL : weft__config_preset(name);
+    if (!there && !preset && !strpbrk(name, "./"))
+        return weft__fail(
+            NULL, WEFT_ERR_IO,
+            "%s: there is no such file, and no such model type: name a configuration or one of %s", name,
+            weft__cli_models());
     return preset ? weft__config_take_preset(config, preset) : weft__config_read(config, name);
 }
 

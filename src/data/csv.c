@@ -3,12 +3,14 @@
  * cell is written straight to its place in the result, or kept as text (csv_text.c). Must not know: where the
  * bytes come from. Read next: csv_columns.c. */
 #include "data/csv.h"
+#include "data/parquet.h"
 
 #include <csv.h>
 #include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define ROW_MAX ((size_t)1 << 20) /* bytes of a row, including line ends within quotes */
 
@@ -30,6 +32,7 @@ typedef struct reader {
     char *first; /* cells of the first row, each followed by 0 */
     size_t first_size, first_capacity;
     size_t rows;         /* complete rows */
+    size_t first_row;    /* of them, those of the files before this one */
     float *features;     /* (rows + the current one, columns.features) */
     size_t feature_rows; /* capacity */
     uint32_t *target;    /* (rows + 1): the bits of an f32, or the number of a label */
@@ -50,7 +53,7 @@ static void fail_cell(reader *r, size_t column, const char *what, const char *te
     }
     if (text != NULL) snprintf(found, sizeof found, ", found %s", weft__excerpt(shown, text, size));
     r->status = weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: line %zu (row %zu), column %zu (%s): %s%s", r->file,
-                           r->line, r->rows + 1, column + 1, name, what, found);
+                           r->line, r->rows - r->first_row + 1, column + 1, name, what, found);
 }
 
 /* Sets the failure "out of memory". */
@@ -191,8 +194,9 @@ static void end_row(reader *r) {
                      weft__excerpt(shown, name, strlen(name)));
         }
         r->status = weft__fail(r->ctx, WEFT_ERR_FORMAT,
-                               "%s: line %zu (row %zu): %zu cells, expected %zu as in the first line%s",
-                               r->file, r->row_line, r->rows + 1, r->cell, wanted, missing);
+                               "%s: line %zu (row %zu): %zu cell%s, expected %zu as in the first line%s",
+                               r->file, r->row_line, r->rows - r->first_row + 1, r->cell,
+                               r->cell == 1 ? "" : "s", wanted, missing);
         return;
     }
     if (r->options->text && !weft__csv_text_line(r->ctx, &r->text, r->rows, r->row_line)) {
@@ -357,10 +361,7 @@ static weft_status read_lines(reader *r, struct csv_parser *p, const char *text,
                           "%s: line %zu: a quoted cell of the row that starts here is never closed", r->file,
                           r->row_line);
     }
-    WEFT_TRY(r->status);
-    if (r->rows > 0) return WEFT_OK;
-    return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: line %zu: the file ends without a row of data", r->file,
-                      r->line);
+    return r->status;
 }
 
 static weft_status read_text(reader *r, const char *text, size_t size) {
@@ -484,7 +485,39 @@ void weft_table_free(weft_context *ctx, weft_table *table) {
     weft__free(ctx, table->unused);
     weft__free(ctx, table->cells);
     weft__free(ctx, table->lines);
+    weft__free(ctx, table->files);
+    weft__free(ctx, table->file_rows);
     *table = (weft_table){0};
+}
+
+const char *weft__table_file(const weft_table *t, const char *path, size_t row, size_t *in_file) {
+    size_t i = t->file_count;
+    *in_file = row;
+    while (i > 0 && t->file_rows[i - 1] > row) i--;
+    if (i == 0) return path;
+    *in_file = row - t->file_rows[i - 1];
+    return t->files[i - 1];
+}
+
+static weft_status finish(reader *r, weft_table *out) {
+    if (r->rows == 0)
+        return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: line %zu: the file ends without a row of data",
+                          r->file, r->line);
+    WEFT_TRY(finish_features(r, out));
+    WEFT_TRY(finish_unused(r, out));
+    WEFT_TRY(finish_target(r, out));
+    return finish_weights(r, out);
+}
+
+static void reader_free(reader *r) {
+    weft__free(r->ctx, r->first);
+    weft__free(r->ctx, r->features);
+    weft__free(r->ctx, r->target);
+    weft__free(r->ctx, r->weights);
+    weft__free(r->ctx, r->columns.name);
+    weft__free(r->ctx, r->columns.slot);
+    weft__labels_free(&r->labels);
+    weft__csv_text_free(r->ctx, &r->text);
 }
 
 /* ---- the whole file ---- */
@@ -522,9 +555,12 @@ static weft_status csv_check_options(reader *r, const weft_csv_options *o) {
     return WEFT_OK;
 }
 
-/* Refuses text in UTF-16 with its own message. *start becomes the offset after a UTF-8 byte order mark. */
+/* Refuses packed files and text in UTF-16, each with its own message. *start becomes the offset after a UTF-8
+ * byte order mark. */
 static weft_status check_encoding(reader *r, const uint8_t *p, size_t size, size_t *start) {
     *start = size >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    if (size == *start) return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: the file is empty", r->file);
+    WEFT_TRY(weft__refuse_packed(r->ctx, r->file, p, size));
     if (size >= 2 && ((p[0] == 0xff && p[1] == 0xfe) || (p[0] == 0xfe && p[1] == 0xff))) {
         return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: byte 0: the file is in UTF-16, expected UTF-8",
                           r->file);
@@ -544,32 +580,101 @@ weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, c
     if (status == WEFT_OK && chosen.delimiter == 0)
         chosen.delimiter = weft__csv_delimiter((const char *)bytes + start, size - start);
     if (status == WEFT_OK) status = read_text(&r, (const char *)bytes + start, size - start);
-    if (status == WEFT_OK) status = finish_features(&r, out);
-    if (status == WEFT_OK) status = finish_unused(&r, out);
-    if (status == WEFT_OK) status = finish_target(&r, out);
-    if (status == WEFT_OK) status = finish_weights(&r, out);
+    if (status == WEFT_OK) status = finish(&r, out);
     if (status != WEFT_OK) weft_table_free(ctx, out);
-    weft__free(ctx, r.first);
-    weft__free(ctx, r.features);
-    weft__free(ctx, r.target);
-    weft__free(ctx, r.weights);
-    weft__free(ctx, r.columns.name);
-    weft__free(ctx, r.columns.slot);
-    weft__labels_free(&r.labels);
-    weft__csv_text_free(ctx, &r.text);
+    reader_free(&r);
+    return status;
+}
+
+/* ---- Parquet files ---- */
+
+/* Reads the rows of one file. Lines are counted as if each file had a header. *most: the bytes that all
+ * files may have yet; 0: no limit. */
+static weft_status read_parquet_part(reader *r, weft__parquet *parquet, size_t i, size_t *most) {
+    weft_bytes text;
+    WEFT_TRY(weft__parquet_read(parquet, i, *most, &text));
+    r->line = i > 0;
+    r->blank_line = 0;
+    r->first_row = r->rows;
+    const weft_status status = read_text(r, (const char *)text.data, text.size);
+    if (*most) *most = *most > text.size ? *most - text.size : 1;
+    weft_bytes_free(r->ctx, &text);
+    return status;
+}
+
+/* Notes which rows are from which file. Takes over file_rows. */
+static weft_status note_files(weft_context *ctx, const weft__names *files, size_t *file_rows,
+                              weft_table *out) {
+    out->file_rows = file_rows;
+    out->files = weft__strings_pack(ctx, (const char *const *)files->at, files->count);
+    out->file_count = out->files ? files->count : 0;
+    return out->files ? WEFT_OK : weft__fail_oom(ctx, files->count, files->at[0]);
+}
+
+static weft_status read_parts(reader *r, const weft__names *files, size_t most, size_t *file_rows) {
+    weft__parquet *parquet;
+    WEFT_TRY(weft__parquet_open(r->ctx, files, &parquet));
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; status == WEFT_OK && i < files->count; i++) {
+        r->file = files->at[i];
+        file_rows[i] = r->rows;
+        status = read_parquet_part(r, parquet, i, &most);
+    }
+    weft__parquet_close(parquet);
+    return status;
+}
+
+/* Reads Parquet files as one table. */
+static weft_status read_parquet(weft_context *ctx, const char *path, const weft__names *files,
+                                const weft_csv_options *options, weft_table *out) {
+    weft_csv_options chosen = options ? *options : (weft_csv_options){0};
+    const bool several = files->count > 1;
+    chosen.header = WEFT_CSV_HEADER_YES; /* as DuckDB writes csv */
+    chosen.delimiter = ',';
+    chosen.decimal = '.';
+    reader r = {.ctx = ctx, .file = path, .options = &chosen, .labels = {.ctx = ctx}};
+    size_t *file_rows = weft__array(ctx, files->count, sizeof *file_rows);
+    weft_status status = file_rows ? csv_check_options(&r, &chosen) : weft__fail_oom(ctx, files->count, path);
+    if (status == WEFT_OK) status = read_parts(&r, files, chosen.max_bytes, file_rows);
+    if (status == WEFT_OK && several && r.rows == 0)
+        status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: none of its %zu Parquet files has a row of data", path,
+                            files->count);
+    if (status == WEFT_OK) status = finish(&r, out);
+    if (status == WEFT_OK && several) {
+        status = note_files(ctx, files, file_rows, out);
+        file_rows = NULL;
+    }
+    weft__free(ctx, file_rows);
+    if (status != WEFT_OK) weft_table_free(ctx, out);
+    reader_free(&r);
+    return status;
+}
+
+static weft_status read_plain(weft_context *ctx, const char *path, const weft_csv_options *options,
+                              weft_table *out) {
+    weft_bytes bytes;
+    struct stat what;
+    if (stat(path, &what) == 0 && S_ISDIR(what.st_mode))
+        return weft__fail(ctx, WEFT_ERR_IO,
+                          "%s: this is a folder without Parquet files: name a csv file, or a folder of "
+                          ".parquet files",
+                          path);
+    WEFT_TRY(weft__read_file(ctx, path, NULL, options ? options->max_bytes : 0, &bytes));
+    const weft_status status = weft__parse_csv(ctx, bytes.data, bytes.size, path, options, out);
+    weft_bytes_free(ctx, &bytes);
     return status;
 }
 
 weft_status weft_read_csv(weft_context *ctx, const char *path, const weft_csv_options *options,
                           weft_table *out) {
-    weft_bytes bytes;
+    weft__names files;
     WEFT_NEED(ctx, out);
     *out = (weft_table){0};
     WEFT_NEED(ctx, path);
-    const size_t most = options != NULL ? options->max_bytes : 0;
-    WEFT_TRY(weft__is_parquet(path) ? weft__parquet_read(ctx, path, most, &bytes)
-                                    : weft__read_file(ctx, path, NULL, most, &bytes));
-    weft_status status = weft__parse_csv(ctx, bytes.data, bytes.size, path, options, out);
-    weft_bytes_free(ctx, &bytes);
+    weft_status status = weft__parquet_files(ctx, path, &files);
+    if (status == WEFT_OK)
+        status =
+            files.count ? read_parquet(ctx, path, &files, options, out) : read_plain(ctx, path, options, out);
+    weft__names_free(ctx, &files);
     return status;
 }

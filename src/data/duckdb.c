@@ -124,6 +124,15 @@ void weft__duckdb_close(weft__duckdb *db) {
 
 /* ---- queries ---- */
 
+void weft__duckdb_quote(weft__buffer *query, const char *text, size_t bytes, char quote) {
+    weft__buffer_put(query, &quote, 1);
+    for (size_t i = 0; i < bytes; i++) {
+        if (text[i] == quote) weft__buffer_put(query, &quote, 1); /* doubled inside */
+        weft__buffer_put(query, text + i, 1);
+    }
+    weft__buffer_put(query, &quote, 1);
+}
+
 /* Calls the visitor with each row of a chunk. */
 static weft_status visit_chunk(duckdb_chunk chunk, const weft__duckdb_visit *visit) {
     const uint64_t rows = duckdb.duckdb_data_chunk_get_size(chunk), *valid[WEFT__DUCKDB_CELLS];

@@ -3,7 +3,7 @@
 #ifndef WEFT_SRC_DATA_DUCKDB_H
 #define WEFT_SRC_DATA_DUCKDB_H
 
-#include "base/base.h"
+#include "base/buffer.h"
 
 typedef struct weft__duckdb weft__duckdb;
 
@@ -30,6 +30,9 @@ typedef struct weft__duckdb_visit {
  * weft__duckdb_close. WEFT_ERR_IO: there is no library. */
 weft_status weft__duckdb_open(weft_context *ctx, const char *path, bool one_thread, weft__duckdb **out);
 void weft__duckdb_close(weft__duckdb *db);
+
+/* Puts a name or a text between quotes, as SQL wants it. */
+void weft__duckdb_quote(weft__buffer *query, const char *text, size_t bytes, char quote);
 
 /* Runs a query. visit NULL: its result does not matter. WEFT_ERR_FORMAT: DuckDB refuses it. */
 weft_status weft__duckdb_query(weft_context *ctx, weft__duckdb *db, const char *path, const char *query,

@@ -35,6 +35,31 @@ bool weft__is_gzip(const void *bytes, size_t size) {
     return size >= 2 && p[0] == 0x1f && p[1] == 0x8b;
 }
 
+const char *weft__packed_with(const void *bytes, size_t size) {
+    static const struct {
+        size_t at, bytes;
+        const char *magic, *with;
+    } known[] = {{0, 4, "\x28\xb5\x2f\xfd", "zstd: unpack it with zstd -d"},
+                 {0, 6,
+                  "\xfd"
+                  "7zXZ\0",
+                  "xz: unpack it with xz -d"},
+                 {4, 6, "1AY&SY", "bzip2: unpack it with bzip2 -d"}, /* behind BZh and a digit */
+                 {0, 4, "\x04\x22\x4d\x18", "lz4: unpack it with lz4 -d"},
+                 {0, 4, "PK\x03\x04", "zip: unpack it with unzip"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (size >= known[i].at + known[i].bytes &&
+            memcmp((const char *)bytes + known[i].at, known[i].magic, known[i].bytes) == 0 &&
+            (known[i].at == 0 || memcmp(bytes, "BZh", 3) == 0))
+            return known[i].with;
+    return NULL;
+}
+
+weft_status weft__refuse_packed(weft_context *ctx, const char *path, const void *bytes, size_t size) {
+    const char *with = weft__packed_with(bytes, size);
+    return with ? weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the file is packed with %s", path, with) : WEFT_OK;
+}
+
 static voidpf zlib_alloc(voidpf ctx, uInt items, uInt size) {
     int64_t bytes;
     if (!weft__mul((int64_t)items, (int64_t)size, &bytes)) return NULL;

@@ -45,6 +45,7 @@ static weft_status read_header(weft_context *ctx, const uint8_t *p, size_t size,
                           size);
     }
     if (p[0] != 0 || p[1] != 0) {
+        WEFT_TRY(weft__refuse_packed(ctx, name, p, size));
         bool swapped = p[2] == 0 && p[3] == 0;
         return weft__fail(ctx, WEFT_ERR_FORMAT,
                           "%s: byte 0: an idx file starts with 00 00, found %02x %02x%s", name, p[0], p[1],

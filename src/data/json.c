@@ -239,6 +239,8 @@ weft_status weft__parse_json(weft_context *ctx, const void *bytes, size_t size, 
                              const weft_json_options *options, size_t count, weft_array *out) {
     weft__json_reader r;
     for (size_t i = 0; i < count; i++) out[i] = (weft_array){0};
+    if (size == 0) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the file is empty", name);
+    WEFT_TRY(weft__refuse_packed(ctx, name, bytes, size));
     /* skips a UTF-8 byte order mark */
     const bool marked = size >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0;
     weft__json_begin(&r, ctx, (const char *)bytes + (marked ? 3 : 0), size - (marked ? 3 : 0));

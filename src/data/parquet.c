@@ -1,15 +1,23 @@
-/* Parquet files as tables: DuckDB writes them as csv text, which csv.c reads as any other. Must not know:
- * columns. Read next: csv.c, duckdb.h, and for texts parquet_rows.h. */
+/* Parquet files as tables, see parquet.h. Must not know: what columns are for. Read next: csv.c, duckdb.h. */
 #define _POSIX_C_SOURCE 200809L
+#include "data/parquet.h"
+
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "data/duckdb.h"
+#include "data/file_list.h"
+#include "data/parquet_rows.h"
 #include "data/parse.h"
 #include "io/publish.h" /* weft__fail_io */
+
+/* ---- files ---- */
 
 bool weft__is_parquet(const char *path) {
     char head[4] = "";
@@ -20,30 +28,189 @@ bool weft__is_parquet(const char *path) {
     return is;
 }
 
-/* Writes the query. DuckDB takes *, ? and [ in a name as a pattern, and a quote would end it, so it gets the
- * names of open files. */
-static void write_query(int from, int to, char *query, size_t size) {
-    snprintf(
-        query, size,
-        "COPY (SELECT * FROM read_parquet('/dev/fd/%d')) TO '/dev/fd/%d' (FORMAT csv, HEADER, USE_TMP_FILE "
-        "false)",
-        from, to);
+/* A file that is there and has the name of one, or its first bytes. */
+static bool counts_as_parquet(const char *path) {
+    return weft__has_ending(path, ".parquet") ? access(path, F_OK) == 0 : weft__is_parquet(path);
 }
 
-weft_status weft__parquet_read(weft_context *ctx, const char *path, size_t max_bytes, weft_bytes *csv) {
-    char query[200];
-    *csv = (weft_bytes){0};
+weft_status weft__parquet_files(weft_context *ctx, const char *path, weft__names *files) {
+    weft__file_list list;
+    const char *other = NULL;
+    *files = (weft__names){0};
+    weft_status status = weft__file_list_read(ctx, path, &list);
+    for (size_t i = 0; status == WEFT_OK && i < list.names.count; i++) {
+        if (counts_as_parquet(list.names.at[i]))
+            status = weft__names_add(ctx, files, weft__strdup(ctx, list.names.at[i]));
+        else
+            other = list.names.at[i];
+    }
+    if (status == WEFT_OK && files->count && other && !list.folder)
+        status = weft__fail(ctx, WEFT_ERR_FORMAT,
+                            "%s: this is no Parquet file, but %s is one: name files of one kind", other,
+                            files->at[0]);
+    weft__file_list_free(ctx, &list);
+    return status;
+}
+
+bool weft__parquet_folder(const char *path) {
+    DIR *dir = weft__opendir(path);
+    struct stat what;
+    bool found = false, other = false;
+    int error = 0;
+    if (!dir) return false;
+    for (const struct dirent *e; !other && (e = weft__next_entry(dir, &error));) {
+        if (e->d_name[0] == '.') continue;
+        if (weft__has_ending(e->d_name, ".parquet"))
+            found = true;
+        else
+            other = weft__is_image_name(e->d_name) ||
+                    (fstatat(dirfd(dir), e->d_name, &what, 0) == 0 && S_ISDIR(what.st_mode));
+    }
+    closedir(dir);
+    return found && !other && !error;
+}
+
+/* ---- columns ---- */
+
+struct weft__parquet {
+    weft_context *ctx;
+    const weft__names *files;
     weft__duckdb *db;
-    WEFT_TRY(weft__duckdb_open(ctx, path, false, &db));
-    const int from = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    weft_status status = from < 0 ? weft__fail_io(ctx, "open", path, errno) : WEFT_OK;
+    weft__names columns, types; /* of file 0 */
+};
+
+weft_status weft__parquet_open(weft_context *ctx, const weft__names *files, weft__parquet **out) {
+    weft__parquet *p = *out = weft__zalloc(ctx, sizeof *p);
+    if (!p) return weft__fail_oom(ctx, sizeof *p, files->at[0]);
+    p->ctx = ctx;
+    p->files = files;
+    weft_status status = weft__rows_check(ctx, files->at[0]); /* what is wrong with the file comes first */
+    if (status == WEFT_OK) status = weft__duckdb_open(ctx, files->at[0], false, &p->db);
+    if (status == WEFT_OK) return WEFT_OK;
+    weft__parquet_close(p);
+    *out = NULL;
+    return status;
+}
+
+void weft__parquet_close(weft__parquet *p) {
+    if (!p) return;
+    weft__duckdb_close(p->db);
+    weft__names_free(p->ctx, &p->columns);
+    weft__names_free(p->ctx, &p->types);
+    weft__free(p->ctx, p);
+}
+
+/* The columns of a file. */
+typedef struct columns {
+    weft_context *ctx;
+    weft__names names, types;
+} columns;
+
+static char *copy_cell(weft_context *ctx, const weft__duckdb_cell *cell) {
+    char *text = weft__alloc(ctx, cell->bytes + 1);
+    if (!text) return NULL;
+    if (cell->bytes) memcpy(text, cell->text, cell->bytes);
+    text[cell->bytes] = '\0';
+    return text;
+}
+
+static weft_status add_column(void *user, const weft__duckdb_cell *cells) {
+    columns *c = user;
+    WEFT_TRY(weft__names_add(c->ctx, &c->names, copy_cell(c->ctx, &cells[0])));
+    return weft__names_add(c->ctx, &c->types, copy_cell(c->ctx, &cells[1]));
+}
+
+static weft_status list_columns(const weft__parquet *p, size_t i, int fd, columns *c) {
+    char query[120];
+    c->ctx = p->ctx;
+    snprintf(query, sizeof query, "DESCRIBE SELECT * FROM read_parquet('/dev/fd/%d')", fd);
+    return weft__duckdb_query(p->ctx, p->db, p->files->at[i], query, &(weft__duckdb_visit){add_column, c, 2});
+}
+
+/* Returns the place of a name in a list; its length if it is not there. */
+static size_t column_place(const weft__names *names, const char *name) {
+    size_t i = 0;
+    while (i < names->count && strcmp(names->at[i], name) != 0) i++;
+    return i;
+}
+
+/* Compares the columns of a file with those of file 0. */
+static weft_status check_columns(const weft__parquet *p, size_t i, const columns *c) {
+    const char *file = p->files->at[i], *first = p->files->at[0];
+    for (size_t k = 0; k < p->columns.count; k++) {
+        const char *name = p->columns.at[k];
+        const size_t at = column_place(&c->names, name);
+        if (at == c->names.count)
+            return weft__fail(p->ctx, WEFT_ERR_FORMAT,
+                              "%s: no column \"%.100s\", but %s has it: all files of a table have the same "
+                              "columns",
+                              file, name, first);
+        if (strcmp(c->types.at[at], p->types.at[k]) != 0)
+            return weft__fail(
+                p->ctx, WEFT_ERR_FORMAT,
+                "%s: the column \"%.100s\" has the type %.60s, but %.60s in %s: write all files "
+                "of a table with the same types",
+                file, name, c->types.at[at], p->types.at[k], first);
+    }
+    for (size_t k = 0; k < c->names.count; k++)
+        if (column_place(&p->columns, c->names.at[k]) == p->columns.count)
+            return weft__fail(p->ctx, WEFT_ERR_FORMAT,
+                              "%s: the column \"%.100s\" is not in %s: all files of a table have the same "
+                              "columns",
+                              file, c->names.at[k], first);
+    return WEFT_OK;
+}
+
+/* Notes the columns of file 0, or checks those of another file. */
+static weft_status take_columns(weft__parquet *p, size_t i, int fd) {
+    columns c = {0};
+    weft_status status = list_columns(p, i, fd, &c);
+    if (status == WEFT_OK && i > 0) status = check_columns(p, i, &c);
+    if (status == WEFT_OK && i == 0) {
+        p->columns = c.names;
+        p->types = c.types;
+        return WEFT_OK;
+    }
+    weft__names_free(p->ctx, &c.names);
+    weft__names_free(p->ctx, &c.types);
+    return status;
+}
+
+/* ---- rows ---- */
+
+/* Writes the rows as csv text. DuckDB takes *, ? and [ in a name as a pattern, and a quote would end it, so
+ * it gets the names of open files. */
+static weft_status copy_rows(const weft__parquet *p, size_t i, int from, int to) {
+    char rest[200];
+    weft__buffer query = {0};
+    weft__buffer_put(&query, "COPY (SELECT ", 13);
+    for (size_t k = 0; k < p->columns.count; k++) {
+        if (k) weft__buffer_put(&query, ", ", 2);
+        weft__duckdb_quote(&query, p->columns.at[k], strlen(p->columns.at[k]), '"');
+    }
+    snprintf(rest, sizeof rest,
+             " FROM read_parquet('/dev/fd/%d')) TO '/dev/fd/%d' (FORMAT csv, HEADER %s, USE_TMP_FILE false)",
+             from, to, i == 0 ? "true" : "false");
+    weft__buffer_put(&query, rest, strlen(rest) + 1); /* with the final 0 */
+    const weft_status status = query.failed
+                                   ? weft__fail_oom(p->ctx, query.bytes, "a query")
+                                   : weft__duckdb_query(p->ctx, p->db, p->files->at[i], query.text, NULL);
+    weft__buffer_free(&query);
+    return status;
+}
+
+weft_status weft__parquet_read(weft__parquet *p, size_t i, size_t max_bytes, weft_bytes *csv) {
+    const char *path = p->files->at[i];
+    *csv = (weft_bytes){0};
+    const int from = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (from < 0) return weft__fail_io(p->ctx, "open", path, errno);
+    weft_status status = weft__rows_check(p->ctx, path);
     FILE *text = status == WEFT_OK ? tmpfile() : NULL;
-    if (status == WEFT_OK && !text) status = weft__fail_io(ctx, "open a temporary file for", path, errno);
-    if (text) write_query(from, fileno(text), query, sizeof query);
-    if (status == WEFT_OK) status = weft__duckdb_query(ctx, db, path, query, NULL);
-    if (status == WEFT_OK) status = weft__read_open_file(ctx, fileno(text), path, max_bytes, csv);
+    if (status == WEFT_OK && !text) status = weft__fail_io(p->ctx, "open a temporary file for", path, errno);
+    if (status == WEFT_OK) status = take_columns(p, i, from);
+    if (status == WEFT_OK) status = copy_rows(p, i, from, fileno(text));
+    if (status == WEFT_OK) status = weft__read_open_file(p->ctx, fileno(text), path, max_bytes, csv);
     if (text) fclose(text);
-    if (from >= 0) close(from);
-    weft__duckdb_close(db);
+    close(from);
     return status;
 }

@@ -71,16 +71,6 @@ typedef struct listing {
     char names[400];   /* for a message */
 } listing;
 
-/* Puts a name of SQL between quotes, which are doubled inside. */
-static void put_quoted(weft__buffer *b, const char *text, size_t bytes, char quote) {
-    weft__buffer_put(b, &quote, 1);
-    for (size_t i = 0; i < bytes; i++) {
-        if (text[i] == quote) weft__buffer_put(b, &quote, 1);
-        weft__buffer_put(b, text + i, 1);
-    }
-    weft__buffer_put(b, &quote, 1);
-}
-
 static weft_status list_column(void *user, const weft__duckdb_cell *cells) {
     listing *l = user;
     weft__buffer *select = &l->rows->select;
@@ -91,14 +81,14 @@ static weft_status list_column(void *user, const weft__duckdb_cell *cells) {
              (int)(name.bytes < 100 ? name.bytes : 100), name.text);
     if (!l->rows->column) {
         weft__buffer_put(select, select->bytes ? ", " : "{", select->bytes ? 2 : 1);
-        put_quoted(select, name.text, name.bytes, '\'');
+        weft__duckdb_quote(select, name.text, name.bytes, '\'');
         weft__buffer_put(select, ": ", 2);
-        put_quoted(select, name.text, name.bytes, '"');
+        weft__duckdb_quote(select, name.text, name.bytes, '"');
     } else if (name.bytes == strlen(l->rows->column) && memcmp(name.text, l->rows->column, name.bytes) == 0) {
         l->found = true;
         l->texts = type.bytes == 7 && memcmp(type.text, "VARCHAR", 7) == 0;
         snprintf(l->type, sizeof l->type, "%.*s", (int)(type.bytes < 60 ? type.bytes : 60), type.text);
-        put_quoted(select, name.text, name.bytes, '"');
+        weft__duckdb_quote(select, name.text, name.bytes, '"');
     }
     return WEFT_OK;
 }

@@ -22,8 +22,6 @@ weft_status weft__read_open_file(weft_context *ctx, int fd, const char *path, si
 
 /* Tells whether a file begins as Parquet files do. */
 bool weft__is_parquet(const char *path);
-/* Reads a Parquet file as csv text with a header. max_bytes: of the text; 0: no limit. */
-weft_status weft__parquet_read(weft_context *ctx, const char *path, size_t max_bytes, weft_bytes *csv);
 
 /* Reads a file and unpacks it if it is packed. `declared` may be NULL; it limits a packed file exactly.
  * `max_bytes` is the limit of weft_read_file. */
@@ -34,6 +32,12 @@ weft_status weft__bytes_new(weft_context *ctx, size_t size, const char *name, we
 
 /* ---- gzip: gzip.c ---- */
 bool weft__is_gzip(const void *bytes, size_t size);
+/* Tells by the first bytes of a file what it is packed with, and the command that unpacks it: "zstd: unpack
+ * it with zstd -d". NULL: with nothing, or with gzip, which Weft unpacks. */
+#define WEFT__PACKED_HEAD 10 /* bytes that tell */
+const char *weft__packed_with(const void *bytes, size_t size);
+/* Refuses such a file. */
+weft_status weft__refuse_packed(weft_context *ctx, const char *path, const void *bytes, size_t size);
 weft_status weft__gunzip(weft_context *ctx, const void *bytes, size_t size, const char *name,
                          weft__declared_fn declared, size_t max_bytes, weft_bytes *out);
 
@@ -98,6 +102,11 @@ static inline const char *weft__label(const weft__labels *labels, size_t number)
     return labels->text + labels->offset[number];
 }
 void weft__labels_free(weft__labels *labels);
+
+/* ---- tables ---- */
+
+/* Returns the file of a row: `path`, or one of several. *in_file: the row within it, from 0 on. In csv.c. */
+const char *weft__table_file(const weft_table *table, const char *path, size_t row, size_t *in_file);
 
 /* Returns an array of `count` strings in one block, freed by one weft__free. NULL when memory is short. */
 char **weft__strings_pack(weft_context *ctx, const char *const *strings, size_t count);

@@ -5,26 +5,21 @@
 #include <errno.h>
 #include <glob.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
+#include "data/file_list.h"
 #include "data/image_shards.h"
 #include "data/tokens.h"
 #include "io/publish.h"
 
-static bool ends_with(const char *text, const char *end) {
-    const size_t size = strlen(text), last = strlen(end);
-    return size > last && strcasecmp(text + size - last, end) == 0;
-}
-
-static bool is_tar(const char *path) { return ends_with(path, ".tar"); }
+static bool is_tar(const char *path) { return weft__has_ending(path, ".tar"); }
 
 /* Packed tar files count, so that the reader can say what to do. */
 static bool is_packed_tar(const char *path) {
     static const char *const ends[] = {".tar.gz",  ".tgz",  ".tar.bz2", ".tbz2",   ".tar.xz",
                                        ".tar.zst", ".tzst", ".txz",     ".tar.lz4"};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (ends_with(path, ends[i])) return true;
+        if (weft__has_ending(path, ends[i])) return true;
     return false;
 }
 

@@ -78,6 +78,10 @@ void weft__module_remove(weft_module *child);
 /* Makes the variables of the whole tree that m belongs to. */
 weft_status weft__module_use(weft_module *m);
 
+/* weft_module_freeze_matching for another caller, whose name begins the message. */
+weft_status weft__module_freeze_matching(weft_module *m, const char *caller, const char *pattern,
+                                         bool frozen);
+
 /* Whether m is part of a module that another device computes. */
 bool weft__module_elsewhere(const weft_module *m);
 

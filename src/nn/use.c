@@ -309,6 +309,11 @@ bool weft_parameter_find(weft_module *m, const char *name, weft_parameter_info *
 weft_status weft_module_freeze_matching(weft_module *m, const char *pattern, bool frozen) {
     WEFT_NEED(NULL, m);
     WEFT_NEED(m->ctx, pattern);
+    return weft__module_freeze_matching(m, __func__, pattern, frozen);
+}
+
+weft_status weft__module_freeze_matching(weft_module *m, const char *caller, const char *pattern,
+                                         bool frozen) {
     WEFT_TRY(weft_module_prepare(m));
     const size_t count = count_tree(m);
     const char *name = "";
@@ -324,8 +329,7 @@ weft_status weft_module_freeze_matching(weft_module *m, const char *pattern, boo
     }
     if (matched == 0)
         return weft__fail(m->ctx, WEFT_ERR_ARGUMENT,
-                          "weft_module_freeze_matching: no parameter matches '%.100s'; the last one is '%s'",
-                          pattern, name);
+                          "%s: no parameter matches '%.100s'; the last one is '%s'", caller, pattern, name);
     weft__module_root(m)->freezes++;
     return WEFT_OK;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "text/chats.h"
+#include "text/json_lines.h"
 
 weft_status weft__line_fail(const weft__line_reading *r, const char *what) {
     return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: %s", r->where, what);
@@ -141,13 +142,10 @@ static weft_status take_object(weft__line_reading *r, const json_t *object) {
 weft_status weft__line_parse(weft__line_reading *r, const char *text, size_t bytes,
                              weft_status (*take)(weft__line_reading *r, const json_t *object)) {
     weft__json json;
-    json_error_t error;
     json_t *root;
     weft__json_open(&json, r->ctx);
-    weft_status status = weft__json_load(&json, text, bytes, JSON_REJECT_DUPLICATES, &error, &root);
-    if (status == WEFT_ERR_FORMAT)
-        status = weft__fail(r->ctx, status, "%s: column %d: %s", r->where, error.column, error.text);
-    else if (status == WEFT_OK)
+    weft_status status = weft__json_line_load(&json, r->where, text, bytes, &root);
+    if (status == WEFT_OK)
         status = json_is_object(root) ? take(r, root) : weft__line_fail(r, "each line is a JSON object");
     weft__json_close(&json);
     return status;

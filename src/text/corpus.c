@@ -33,24 +33,28 @@ typedef struct sources {
     weft__buffer characters[WEFT_CORPUS_PART_COUNT]; /* of streams */
 } sources;
 
-static void add_files(weft_corpus *c, weft__text_stream *s) {
-    const weft_corpus_files *found = &s->documents.found;
-    if (!c->missing) {
-        c->missing = s->documents.missing;
-        s->documents.missing = NULL;
-    }
+static void add_files(weft_corpus *c, const weft_corpus_files *found) {
     c->files.read += found->read;
     c->files.hidden += found->hidden;
     c->files.folders += found->folders;
     c->files.others += found->others;
 }
 
+static void add_stream_files(weft_corpus *c, weft__text_stream *s) {
+    add_files(c, &s->documents.found);
+    if (!c->missing) {
+        c->missing = s->documents.missing;
+        s->documents.missing = NULL;
+    }
+}
+
 /* Opens the text of a part as a stream if it stays in its files. Files of several texts are streams at first;
  * if the texts do not stay in them, they are read as a whole. */
-static weft_status read_stream(weft_corpus *c, const weft_corpus_options *o, const char *path, int part,
-                               weft_tokenizer_kind kind, bool several, sources *s) {
+static weft_status read_stream(weft_corpus *c, const weft_corpus_options *o, const weft__text_files *files,
+                               int part, weft_tokenizer_kind kind, sources *s) {
+    const char *path = s->paths[part];
     weft__text_stream *stream = NULL;
-    if (kind == WEFT_TOKENIZER_PIPELINE && !several)
+    if (kind == WEFT_TOKENIZER_PIPELINE && !weft__documents_several(files))
         return weft__fail(
             c->ctx, WEFT_ERR_ARGUMENT,
             "%s: this tokenizer encodes a text as a whole, so the text cannot stay in its file: "
@@ -62,8 +66,8 @@ static weft_status read_stream(weft_corpus *c, const weft_corpus_options *o, con
             "%s: the words of a text are counted in memory, so it cannot stay in its files: use "
             "another tokenizer",
             path);
-    WEFT_TRY(weft__text_stream_open(c->ctx, path, &stream));
-    add_files(c, stream);
+    WEFT_TRY(weft__text_stream_open(c->ctx, path, files, !o->in_files, &stream));
+    add_stream_files(c, stream);
     /* such texts are encoded one by one, so they stay in their files */
     if (o->in_files || kind == WEFT_TOKENIZER_PIPELINE) {
         c->streams[part] = stream;
@@ -79,26 +83,38 @@ static weft_status is_empty(const weft_corpus *c, const char *path) {
     return weft__fail(c->ctx, WEFT_ERR_FORMAT, "%s: the file is empty", path);
 }
 
+static weft_status read_corpus_part(weft_corpus *c, const weft_corpus_options *o,
+                                    const weft__text_files *files, int part, weft_tokenizer_kind kind,
+                                    sources *s) {
+    const char *path = s->paths[part];
+    weft_bytes *text = &s->files[part];
+    const bool several = weft__documents_several(files);
+    if (several || o->in_files) {
+        WEFT_TRY(read_stream(c, o, files, part, kind, s));
+    } else {
+        add_files(c, &files->found);
+        WEFT_TRY(weft__text_read(c->ctx, path, files, kind != WEFT_TOKENIZER_BYTE, o->max_bytes, text));
+    }
+    if (c->streams[part]) return WEFT_OK;
+    if (text->size == 0) return is_empty(c, path);
+    s->spans[part] = weft__span_of(path, text);
+    if (several) /* its texts have lost their byte order marks already */
+        s->spans[part] = (weft__span){path, (const char *)text->data, text->size};
+    c->bytes += text->size;
+    return WEFT_OK;
+}
+
 static weft_status read_sources(weft_corpus *c, const weft_corpus_options *o, weft_tokenizer_kind kind,
                                 sources *s) {
-    for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
-        bool several;
+    weft_status status = WEFT_OK;
+    for (int part = 0; status == WEFT_OK && part < WEFT_CORPUS_PART_COUNT; part++) {
+        weft__text_files files;
         if (!s->paths[part]) continue;
-        WEFT_TRY(weft__documents_several(c->ctx, s->paths[part], &several));
-        if (several || o->in_files)
-            WEFT_TRY(read_stream(c, o, s->paths[part], part, kind, several, s));
-        else
-            WEFT_TRY(weft__text_read(c->ctx, s->paths[part], kind != WEFT_TOKENIZER_BYTE, o->max_bytes,
-                                     &c->files, &s->files[part]));
-        if (c->streams[part]) continue;
-        if (s->files[part].size == 0) return is_empty(c, s->paths[part]);
-        s->spans[part] = weft__span_of(s->paths[part], &s->files[part]);
-        if (several) /* its texts have lost their byte order marks already */
-            s->spans[part] =
-                (weft__span){s->paths[part], (const char *)s->files[part].data, s->files[part].size};
-        c->bytes += s->files[part].size;
+        status = weft__documents_files(c->ctx, s->paths[part], &files);
+        if (status == WEFT_OK) status = read_corpus_part(c, o, &files, part, kind, s);
+        weft__text_files_free(c->ctx, &files);
     }
-    return WEFT_OK;
+    return status;
 }
 
 /* Collects the characters of all streams, each once: a vocabulary needs no more. */

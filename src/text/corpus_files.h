@@ -5,34 +5,36 @@
 #include <weft/data.h>
 #include <weft/text.h>
 
-#include "data/image_found.h"
+#include "data/file_list.h"
 
 /* What a file of texts holds. */
 typedef enum weft__text_form {
     WEFT__TEXT_PLAIN, /* one text */
-    WEFT__TEXT_LINES, /* .jsonl: each line is an object whose "text" is a text of its own */
+    WEFT__TEXT_LINES, /* JSON lines: each line is an object whose "text" is a text of its own */
     WEFT__TEXT_ROWS   /* Parquet: each row has a text of its own in the column "text" */
 } weft__text_form;
 
-/* Tells the form by the name of the file, and Parquet also by its first bytes. */
-weft__text_form weft__text_form_of(const char *path);
+/* The files of a path. */
+typedef struct weft__text_files {
+    weft__names names;
+    weft__text_form *forms;  /* [names.count]; NULL: they are tar files (documents.h) */
+    bool several;            /* the path is a folder, a pattern or a range */
+    weft_corpus_files found; /* what is read and left out */
+} weft__text_files;
 
-/* Tells whether a name has this ending, in any case of letters. */
-bool weft__has_ending(const char *name, const char *ending);
+/* Lists a file, all files of a folder (names with a dot at the start and subfolders are left out), or all
+ * files that match a pattern with * ? or [, in the order of their names. In a folder with Parquet files, the
+ * other files are left out. The form follows from the name of a file, or else from its first bytes. Each file
+ * is opened at most once, and a .json file twice. The caller calls weft__text_files_free, also after a
+ * failure. */
+weft_status weft__text_files_list(weft_context *ctx, const char *path, weft__text_files *files);
+void weft__text_files_free(weft_context *ctx, weft__text_files *files);
 
-/* Reads a file, all files of a folder (names with a dot at the start and subfolders are left out), or all
- * files that match a pattern with * ? or [. Several files follow each other in the order of their names; each
- * must be UTF-8 if `utf8` is set, and gets a newline at its end if it has none. max_bytes limits all of them;
- * 0: 16 GiB. Adds what was read and left out to *files. The caller frees *out with weft_bytes_free. Errors
- * name the file. */
-weft_status weft__text_read(weft_context *ctx, const char *path, bool utf8, size_t max_bytes,
-                            weft_corpus_files *files, weft_bytes *out);
-
-/* Lists the files that weft__text_read would read, in their order, and adds what is left out to *files. In a
- * folder with .parquet files, the other files are left out. *several: the path is a folder or a pattern. The
- * caller frees the names, also after a failure. */
-weft_status weft__text_paths(weft_context *ctx, const char *path, weft_corpus_files *files,
-                             weft__names *paths, bool *several);
+/* Reads the files of a path, one after the other. Each of several files must be UTF-8 if `utf8` is set, and
+ * gets a newline at its end if it has none. max_bytes limits all of them; 0: 16 GiB. The caller frees *out
+ * with weft_bytes_free. Errors name the file. */
+weft_status weft__text_read(weft_context *ctx, const char *path, const weft__text_files *files, bool utf8,
+                            size_t max_bytes, weft_bytes *out);
 
 /* The name of the first tar file that is missing in a corpus, by the numbers of the others; NULL: none. */
 const char *weft__corpus_missing(const weft_corpus *corpus);

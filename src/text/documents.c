@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/image_shards.h"
+#include "data/parse.h"
 #include "data/tokens.h"
 
 /* A member of the tar file that is being listed. */
@@ -27,17 +28,20 @@ typedef struct listing {
     size_t count, capacity;
 } listing;
 
-weft_status weft__documents_several(weft_context *ctx, const char *path, bool *several) {
-    weft__names names = {0};
-    weft_corpus_files files = {0};
-    bool folder;
-    weft_status status = weft__shard_paths(ctx, path, &names);
-    *several = names.count > 0;
-    if (status == WEFT_OK && !*several) status = weft__text_paths(ctx, path, &files, &names, &folder);
-    for (size_t i = 0; status == WEFT_OK && !*several && i < names.count; i++)
-        *several = weft__text_form_of(names.at[i]) != WEFT__TEXT_PLAIN;
-    weft__names_free(ctx, &names);
-    return status;
+weft_status weft__documents_files(weft_context *ctx, const char *path, weft__text_files *files) {
+    *files = (weft__text_files){.several = true};
+    WEFT_TRY(weft__shard_paths(ctx, path, &files->names));
+    return files->names.count ? WEFT_OK : weft__text_files_list(ctx, path, files);
+}
+
+/* Tells whether the files are tar files. */
+static bool are_tars(const weft__text_files *files) { return files->names.count > 0 && !files->forms; }
+
+bool weft__documents_several(const weft__text_files *files) {
+    if (are_tars(files)) return true;
+    for (size_t i = 0; i < files->names.count; i++)
+        if (files->forms[i] != WEFT__TEXT_PLAIN) return true;
+    return false;
 }
 
 static weft_status add_document(weft__documents *d, const weft__document *document, uint64_t bytes) {
@@ -160,12 +164,24 @@ weft_status weft__documents_row(const weft__documents *d, size_t i, uint64_t row
 
 /* ---- plain files ---- */
 
-static weft_status list_plain(weft_context *ctx, weft__documents *d) {
+/* Unpacks a file, which is packed with gzip, into memory. */
+static weft_status unpack_file(weft_context *ctx, weft__documents *d, size_t i, uint64_t *size) {
+    const char *path = weft__shards_path(d->files, i);
+    const size_t count = weft__shards_count(d->files);
+    if (!d->unpacked && !(d->unpacked = weft__array(ctx, count, sizeof *d->unpacked)))
+        return weft__fail_oom(ctx, count * sizeof *d->unpacked, "unpacked files");
+    WEFT_TRY(weft_read_file(ctx, path, 0, &d->unpacked[i]));
+    *size = d->unpacked[i].size;
+    return WEFT_OK;
+}
+
+static weft_status list_plain(weft_context *ctx, const weft__text_form *forms, bool unpack,
+                              weft__documents *d) {
     for (size_t i = 0; i < weft__shards_count(d->files); i++) {
         const char *path = weft__shards_path(d->files, i);
         uint64_t size;
         unsigned char head[3] = {0};
-        const weft__text_form form = weft__text_form_of(path);
+        const weft__text_form form = forms[i];
         WEFT_TRY(weft__shards_plain(ctx, d->files, i, &size));
         if (form == WEFT__TEXT_ROWS) {
             WEFT_TRY(list_rows(ctx, d, i));
@@ -173,12 +189,14 @@ static weft_status list_plain(weft_context *ctx, weft__documents *d) {
         }
         WEFT_TRY(
             weft__shards_read(ctx, d->files, i, 0, head, size < sizeof head ? (size_t)size : sizeof head));
-        if (head[0] == 0x1f && head[1] == 0x8b)
+        const bool packed = weft__is_gzip(head, sizeof head);
+        if (packed && !unpack)
             return weft__fail(
                 ctx, WEFT_ERR_FORMAT,
                 "%s: the file is packed with gzip, so it cannot be read from its middle: unpack "
-                "it with gzip -d",
+                "it with gzip -d, or leave out data.in_files",
                 path);
+        if (packed) WEFT_TRY(unpack_file(ctx, d, i, &size));
         d->closed = d->closed || form == WEFT__TEXT_LINES;
         WEFT_TRY(add_document(d, &(weft__document){.size = size, .file = (uint32_t)i, .form = form}, size));
     }
@@ -187,36 +205,33 @@ static weft_status list_plain(weft_context *ctx, weft__documents *d) {
 
 /* ---- all ---- */
 
-weft_status weft__documents_list(weft_context *ctx, const char *path, weft__documents *d) {
-    weft__names paths = {0};
-    bool several = true;
-    *d = (weft__documents){.ctx = ctx, .closed = true};
-    weft_status status = weft__shard_paths(ctx, path, &paths);
-    d->tars = paths.count > 0;
-    if (status == WEFT_OK && !d->tars) {
-        status = weft__text_paths(ctx, path, &d->found, &paths, &several);
-        d->closed = several;
-        d->found.read = 0;
-    }
-    if (status == WEFT_OK && paths.count == 0)
-        status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: this folder holds no text", path);
-    if (status == WEFT_OK && paths.count > WEFT__SHARDS_MOST)
-        status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: there are more than %d files: join some", path,
-                            WEFT__SHARDS_MOST);
-    if (status == WEFT_OK) status = weft__shards_new(ctx, &paths, &d->files);
-    if (status == WEFT_OK) status = d->tars ? list_tars(ctx, d) : list_plain(ctx, d);
+weft_status weft__documents_list(weft_context *ctx, const char *path, const weft__text_files *files,
+                                 bool unpack, weft__documents *d) {
+    const weft__names *paths = &files->names;
+    const bool several = files->several;
+    *d = (weft__documents){.ctx = ctx, .closed = several, .tars = are_tars(files), .found = files->found};
+    d->found.read = 0; /* texts are counted */
+    if (paths->count == 0) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: this folder holds no text", path);
+    if (paths->count > WEFT__SHARDS_MOST)
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: there are more than %d files: join some", path,
+                          WEFT__SHARDS_MOST);
+    weft_status status = weft__shards_new(ctx, paths, &d->files);
+    if (status == WEFT_OK) status = d->tars ? list_tars(ctx, d) : list_plain(ctx, files->forms, unpack, d);
     if (status == WEFT_OK && d->bytes == 0)
         status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %s", path,
                             d->rows   ? "no row holds a text"
                             : several ? "this folder holds no text"
                                       : "the file is empty");
-    if (status == WEFT_OK && !strchr(path, '[')) d->missing = weft__numbered_gap(ctx, paths.at, paths.count);
-    weft__names_free(ctx, &paths);
+    if (status == WEFT_OK && !strchr(path, '['))
+        d->missing = weft__numbered_gap(ctx, paths->at, paths->count);
     return status;
 }
 
 void weft__documents_free(weft__documents *d) {
     weft__rows_free(d->rows);
+    for (size_t i = 0; d->unpacked && i < weft__shards_count(d->files); i++)
+        weft_bytes_free(d->ctx, &d->unpacked[i]);
+    weft__free(d->ctx, d->unpacked);
     weft__shards_free(d->ctx, d->files);
     weft__free(d->ctx, d->list);
     weft__free(d->ctx, d->missing);
@@ -227,6 +242,10 @@ void weft__documents_free(weft__documents *d) {
 
 weft_status weft__documents_read(const weft__documents *d, size_t i, uint64_t from, void *to, size_t size) {
     const weft__document *at = &d->list[i];
+    if (d->unpacked && d->unpacked[at->file].data) {
+        memcpy(to, d->unpacked[at->file].data + from, size); /* callers stay within the document */
+        return WEFT_OK;
+    }
     return weft__shards_read(NULL, d->files, at->file, at->at + from, to, size);
 }
 

@@ -23,19 +23,26 @@ typedef struct weft__documents {
     size_t count, capacity;
     uint64_t bytes;          /* of all of them; of Parquet files about */
     weft__rows *rows;        /* reads Parquet files; NULL: there are none */
+    weft_bytes *unpacked;    /* of each file, if it is packed with gzip; NULL: none is */
     bool tars;               /* they are members of tar files */
     bool closed;             /* each gets a newline at its end if it has none */
     weft_corpus_files found; /* what was read and left out */
     char *missing;           /* see weft__tokens_missing */
 } weft__documents;
 
-/* Tells whether the files of a path hold several texts each: tar files, .jsonl or Parquet files. */
-weft_status weft__documents_several(weft_context *ctx, const char *path, bool *several);
+/* Lists the files of a path, also tar files. The caller calls weft__text_files_free, also after a failure. */
+weft_status weft__documents_files(weft_context *ctx, const char *path, weft__text_files *files);
 
-/* Lists the texts of a path. The texts follow each other in the order of their files. Members of a tar file
- * are sorted by name. The caller calls weft__documents_free, also after a failure. WEFT_ERR_FORMAT: a tar
- * file is damaged or holds no text, a file is packed, or a Parquet file cannot be read or has no texts. */
-weft_status weft__documents_list(weft_context *ctx, const char *path, weft__documents *out);
+/* Tells whether some of these files hold several texts each: tar files, .jsonl or Parquet files. */
+bool weft__documents_several(const weft__text_files *files);
+
+/* Lists the texts of the files of a path. The texts follow each other in the order of their files. Members of
+ * a tar file are sorted by name. The caller calls weft__documents_free, also after a failure.
+ * `unpack`: unpacks files into memory that are packed with gzip. WEFT_ERR_FORMAT: a tar file is damaged or
+ * holds no text, a file is packed in another way or `unpack` is false, or a Parquet file cannot be read or
+ * has no texts. */
+weft_status weft__documents_list(weft_context *ctx, const char *path, const weft__text_files *files,
+                                 bool unpack, weft__documents *out);
 void weft__documents_free(weft__documents *documents);
 
 /* Writes the name of a document for messages: FILE, or TAR/MEMBER. */

@@ -17,19 +17,26 @@
 #include "io/publish.h" /* weft__fail_io */
 #include "text/corpus_files.h"
 
-#define HEAD ((unsigned)1 << 20) /* bytes of a file of lines that hold its first object */
+enum { HEAD = 1 << 20, PIECE = 16 << 10 }; /* bytes of a file that hold its first object, and of a read */
 
 void weft__json_line_where(const weft__json_line *line, char *where, size_t size) {
     snprintf(where, size, line->row ? "%s: row %" PRIu64 : "%s:%" PRIu64, line->path, line->number);
 }
 
+weft_status weft__json_line_load(weft__json *json, const char *where, const char *text, size_t bytes,
+                                 json_t **root) {
+    json_error_t error;
+    const weft_status status = weft__json_load(json, text, bytes, JSON_REJECT_DUPLICATES, &error, root);
+    return status == WEFT_ERR_FORMAT
+               ? weft__fail(json->ctx, status, "%s: column %d: %.160s", where, error.column, error.text)
+               : status;
+}
+
 /* ---- lines ---- */
 
-static weft_status visit_lines(weft_context *ctx, const char *path, weft__json_line_visit *visit,
-                               void *user) {
-    weft_bytes file;
-    WEFT_TRY(weft_read_file(ctx, path, 0, &file));
-    const char *text = (const char *)file.data, *end = text + file.size;
+weft_status weft__json_lines_of(const char *path, const char *text, size_t bytes,
+                                weft__json_line_visit *visit, void *user) {
+    const char *end = text + bytes;
     weft_status status = WEFT_OK;
     for (uint64_t number = 1; status == WEFT_OK && text < end; number++) {
         const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline : end;
@@ -39,6 +46,14 @@ static weft_status visit_lines(weft_context *ctx, const char *path, weft__json_l
         if (blank < line.bytes) status = visit(user, &line);
         text = newline ? newline + 1 : end;
     }
+    return status;
+}
+
+static weft_status visit_lines(weft_context *ctx, const char *path, weft__json_line_visit *visit,
+                               void *user) {
+    weft_bytes file;
+    WEFT_TRY(weft_read_file(ctx, path, 0, &file));
+    const weft_status status = weft__json_lines_of(path, (const char *)file.data, file.size, visit, user);
     weft_bytes_free(ctx, &file);
     return status;
 }
@@ -80,15 +95,13 @@ static weft_status visit_rows(weft_context *ctx, const char *path, uint64_t most
 /* ---- all ---- */
 
 weft_status weft__json_lines(weft_context *ctx, const char *path, weft__json_line_visit *visit, void *user) {
-    weft__names paths = {0};
-    weft_corpus_files files = {0};
-    bool several;
-    weft_status status = weft__text_paths(ctx, path, &files, &paths, &several);
-    for (size_t i = 0; status == WEFT_OK && i < paths.count; i++)
-        status = weft__text_form_of(paths.at[i]) == WEFT__TEXT_ROWS
-                     ? visit_rows(ctx, paths.at[i], UINT64_MAX, visit, user)
-                     : visit_lines(ctx, paths.at[i], visit, user);
-    weft__names_free(ctx, &paths);
+    weft__text_files files;
+    weft_status status = weft__text_files_list(ctx, path, &files);
+    for (size_t i = 0; status == WEFT_OK && i < files.names.count; i++)
+        status = files.forms[i] == WEFT__TEXT_ROWS
+                     ? visit_rows(ctx, files.names.at[i], UINT64_MAX, visit, user)
+                     : visit_lines(ctx, files.names.at[i], visit, user);
+    weft__text_files_free(ctx, &files);
     return status;
 }
 
@@ -99,47 +112,84 @@ static weft_status take_object(void *user, const weft__json_line *line) {
     return WEFT_OK;
 }
 
+/* Reads the first line that is not blank, or its first MiB. */
 static void first_line(const char *path, weft__buffer *object) {
     gzFile file = gzopen(path, "rb"); /* reads files that are not packed, too */
-    char *head = file ? weft__alloc(NULL, HEAD + 1) : NULL;
-    const int bytes = head ? gzread(file, head, HEAD) : -1;
-    if (bytes > 0) {
-        head[bytes] = '\0';
-        const char *line = head + strspn(head, " \t\r\n");
-        weft__buffer_set(object, line, strcspn(line, "\n"));
+    char piece[PIECE];
+    bool ends = false;
+    size_t seen = 0;
+    for (int bytes; file && !ends && seen < HEAD && (bytes = gzread(file, piece, PIECE)) > 0;) {
+        const char *at = piece, *end = piece + bytes;
+        seen += (size_t)bytes;
+        if (object->bytes == 0)
+            while (at < end && *at && strchr(" \t\r\n", *at)) at++;
+        const char *stop = memchr(at, '\n', (size_t)(end - at)), *zero = memchr(at, '\0', (size_t)(end - at));
+        if (zero && (!stop || zero < stop)) stop = zero;
+        ends = stop != NULL;
+        weft__buffer_put(object, at, (size_t)((ends ? stop : end) - at));
     }
-    weft__free(NULL, head);
     if (file) (void)gzclose(file);
 }
 
-/* Finds the first file of a path. The caller frees the names. False: there is none. */
-static bool first_file(const char *path, weft__names *paths) {
-    weft_corpus_files files = {0};
-    bool several;
-    *paths = (weft__names){0};
-    return weft__text_paths(NULL, path, &files, paths, &several) == WEFT_OK && paths->count > 0;
+/* Lists the files of a path. The caller frees the list. False: there is none. */
+static bool has_file(const char *path, weft__text_files *files) {
+    return weft__text_files_list(NULL, path, files) == WEFT_OK && files->names.count > 0;
 }
 
-bool weft__json_lines_parquet(const char *path) {
-    weft__names paths;
-    const bool is = first_file(path, &paths) && weft__text_form_of(paths.at[0]) == WEFT__TEXT_ROWS;
-    weft__names_free(NULL, &paths);
-    return is;
+/* Reads the first object of a file, with a 0 behind it. */
+static void first_object(const char *path, weft__text_form form, weft__buffer *object) {
+    weft_status status = WEFT_OK;
+    weft__buffer_set(object, "", 0);
+    if (form == WEFT__TEXT_ROWS)
+        status = visit_rows(NULL, path, 1, take_object, object);
+    else
+        first_line(path, object);
+    weft__buffer_put(object, "", 1); /* the 0 */
+    if (status != WEFT_OK || object->failed) object->bytes = 0;
 }
 
 void weft__json_lines_first(const char *path, weft__buffer *object) {
-    weft__names paths;
-    weft_status status = WEFT_OK;
+    weft__text_files files;
     weft__buffer_set(object, "", 0);
-    if (first_file(path, &paths)) {
-        if (weft__text_form_of(paths.at[0]) == WEFT__TEXT_ROWS)
-            status = visit_rows(NULL, paths.at[0], 1, take_object, object);
-        else
-            first_line(paths.at[0], object);
-    }
-    weft__names_free(NULL, &paths);
-    weft__buffer_put(object, "", 1); /* the 0 */
-    if (status != WEFT_OK || object->failed) object->bytes = 0;
+    if (has_file(path, &files)) first_object(files.names.at[0], files.forms[0], object);
+    weft__text_files_free(NULL, &files);
+}
+
+/* ---- what the objects are for ---- */
+
+static weft__json_lines_use use_of(const weft__buffer *object) {
+    static const char *const chats[] = {"\"messages\"", "\"conversations\"", "\"completion\""};
+    if (weft__json_line_has(object, "\"chosen\"") && weft__json_line_has(object, "\"rejected\""))
+        return WEFT__USE_PREFERENCES;
+    for (size_t i = 0; i < sizeof chats / sizeof *chats; i++)
+        if (weft__json_line_has(object, chats[i])) return WEFT__USE_CHATS;
+    return weft__json_line_has(object, "\"text\"") ? WEFT__USE_TEXTS : WEFT__USE_OTHER;
+}
+
+weft__json_lines_use weft__json_lines_use_of(const char *path, bool *parquet) {
+    weft__text_files files;
+    weft__buffer object = {0};
+    const bool there = has_file(path, &files);
+    const weft__text_form form = there ? files.forms[0] : WEFT__TEXT_PLAIN;
+    *parquet = form == WEFT__TEXT_ROWS;
+    if (form != WEFT__TEXT_PLAIN) first_object(files.names.at[0], form, &object); /* once: it starts DuckDB */
+    const weft__json_lines_use use = form == WEFT__TEXT_PLAIN ? WEFT__USE_NONE
+                                     : object.bytes < 2       ? WEFT__USE_EMPTY /* there is the 0 at most */
+                                                              : use_of(&object);
+    weft__buffer_free(&object);
+    weft__text_files_free(NULL, &files);
+    return use;
+}
+
+bool weft__json_lines_are(const char *path) {
+    weft__buffer line = {0};
+    first_object(path, WEFT__TEXT_LINES, &line);
+    size_t end = line.bytes ? line.bytes - 1 : 0; /* the 0 */
+    while (end > 0 && strchr(" \t\r", line.text[end - 1])) end--;
+    const bool whole = end > 1 && line.text[0] == '{' && line.text[end - 1] == '}';
+    const bool are = whole && use_of(&line) != WEFT__USE_OTHER;
+    weft__buffer_free(&line);
+    return are;
 }
 
 bool weft__json_line_has(const weft__buffer *object, const char *key) {

@@ -4,6 +4,7 @@
 #define WEFT_SRC_TEXT_JSON_LINES_H
 
 #include "base/buffer.h"
+#include "base/json.h"
 
 /* An object as text. */
 typedef struct weft__json_line {
@@ -21,11 +22,32 @@ typedef weft_status weft__json_line_visit(void *user, const weft__json_line *lin
  * are. */
 weft_status weft__json_lines(weft_context *ctx, const char *path, weft__json_line_visit *visit, void *user);
 
+/* The same for the lines of a text. path: for messages. */
+weft_status weft__json_lines_of(const char *path, const char *text, size_t bytes,
+                                weft__json_line_visit *visit, void *user);
+
 /* Writes where a line is, for messages: FILE:3, or FILE: row 2. */
 void weft__json_line_where(const weft__json_line *line, char *where, size_t size);
 
-/* Tells whether the first file of a path is a Parquet file. */
-bool weft__json_lines_parquet(const char *path);
+/* Parses the JSON of a line. where: of the line, for the message; it names the column, too. */
+weft_status weft__json_line_load(weft__json *json, const char *where, const char *text, size_t bytes,
+                                 json_t **root);
+
+/* What the objects of a path are for, by the keys of the first one. */
+typedef enum weft__json_lines_use {
+    WEFT__USE_NONE,        /* the first file of the path is no file of objects */
+    WEFT__USE_EMPTY,       /* it has no object, or cannot be read */
+    WEFT__USE_OTHER,       /* they have none of the keys below */
+    WEFT__USE_TEXTS,       /* "text" */
+    WEFT__USE_CHATS,       /* "messages", "conversations" or "completion" */
+    WEFT__USE_PREFERENCES, /* "chosen" and "rejected" */
+} weft__json_lines_use;
+
+/* Finds the use. *parquet: the first file is a Parquet file. */
+weft__json_lines_use weft__json_lines_use_of(const char *path, bool *parquet);
+
+/* Tells whether a file begins with a line that is a whole object with some of these keys. */
+bool weft__json_lines_are(const char *path);
 
 /* Reads the first object, with a 0 behind it, without a message if this fails: the buffer is empty then. Of a
  * file of lines, only the first MiB is read. */

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "data/parse.h"
 #include "text/pipeline/pipeline.h"
 #include "text/tokenizer.h"
 
@@ -65,6 +66,16 @@ static size_t whole_characters(const char *text, size_t size) {
     return size - end + 1 < needed && end > 1 ? end - 1 : size;
 }
 
+/* Says so if the text is a packed file. */
+static weft_status refuse_packed(const weft__passages *p, weft__place at) {
+    const weft__document *d = &p->documents->list[at.document];
+    char head[WEFT__PACKED_HEAD], name[NAME];
+    if (d->form == WEFT__TEXT_ROWS || d->size < sizeof head) return WEFT_OK;
+    WEFT_TRY(weft__documents_read(p->documents, (size_t)at.document, 0, head, sizeof head));
+    weft__documents_name(p->documents, (size_t)at.document, name, sizeof name);
+    return weft__refuse_packed(NULL, name, head, sizeof head);
+}
+
 static weft_status check_text(weft__passages *p, weft__place at, const char *text, size_t size) {
     uint32_t point;
     const bool rows = p->documents->list[at.document].form == WEFT__TEXT_ROWS;
@@ -81,6 +92,7 @@ static weft_status check_text(weft__passages *p, weft__place at, const char *tex
         const int n = byte < 0x80 ? 1 : weft__utf8_read(text + i, size - i, &point);
         if (n <= 0) {
             char what[96];
+            WEFT_TRY(refuse_packed(p, at));
             if (!rows) at.at += i;
             snprintf(what, sizeof what, "(0x%02x) is not UTF-8: convert the text, or use data.source: bytes",
                      byte);

@@ -20,7 +20,8 @@ static weft_status own_failure(const weft__text_stream *s, weft_status status) {
 
 /* ---- opening ---- */
 
-weft_status weft__text_stream_open(weft_context *ctx, const char *path, weft__text_stream **out) {
+weft_status weft__text_stream_open(weft_context *ctx, const char *path, const weft__text_files *files,
+                                   bool unpack, weft__text_stream **out) {
     weft__text_stream *s = *out = weft__zalloc(ctx, sizeof *s);
     if (!s) return weft__fail_oom(ctx, sizeof *s, "texts in files");
     s->ctx = ctx;
@@ -30,7 +31,7 @@ weft_status weft__text_stream_open(weft_context *ctx, const char *path, weft__te
         *out = NULL;
         return weft__fail_oom(ctx, 0, "texts in files");
     }
-    const weft_status status = weft__documents_list(ctx, path, &s->documents);
+    const weft_status status = weft__documents_list(ctx, path, files, unpack, &s->documents);
     if (status != WEFT_OK) {
         weft__text_stream_free(s);
         *out = NULL;

@@ -40,8 +40,10 @@ typedef struct weft__text_stream {
     weft_tokens *tokens;  /* all tokens, for a loader */
 } weft__text_stream;
 
-/* Lists the documents of a path. The caller frees *out with weft__text_stream_free. */
-weft_status weft__text_stream_open(weft_context *ctx, const char *path, weft__text_stream **out);
+/* Lists the documents of a path's files. `unpack`: see weft__documents_list. The caller frees *out with
+ * weft__text_stream_free. */
+weft_status weft__text_stream_open(weft_context *ctx, const char *path, const weft__text_files *files,
+                                   bool unpack, weft__text_stream **out);
 void weft__text_stream_free(weft__text_stream *stream);
 
 /* Appends each character of the text once. `seen` has a bit for each code point. */

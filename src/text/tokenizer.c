@@ -7,6 +7,7 @@
 #include "text/grammar/token_tree.h"
 #include "text/pipeline/pipeline.h"
 #include "base/utf8.h"
+#include "data/parse.h"
 
 static const weft__tokenizer_type *const kinds[WEFT_TOKENIZER_KIND_COUNT] = {
     [WEFT_TOKENIZER_CHARACTER] = &weft__tokenizer_character, [WEFT_TOKENIZER_BYTE] = &weft__tokenizer_byte,
@@ -40,6 +41,7 @@ weft__span weft__span_of(const char *path, const weft_bytes *file) {
 }
 
 weft_status weft__fail_utf8(weft_context *ctx, const weft__span *span, size_t at) {
+    WEFT_TRY(weft__refuse_packed(ctx, span->name, span->text, span->bytes));
     return weft__fail(ctx, WEFT_ERR_FORMAT,
                       "%s: byte %zu (0x%02x) is not UTF-8: convert the text, or use bytes", span->name, at,
                       (unsigned)(unsigned char)span->text[at]);

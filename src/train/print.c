@@ -56,11 +56,11 @@ const char *weft__short_number(double value, char out[24]) {
     double size = fabs(value);
     if (!isfinite(value))
         snprintf(out, 24, "-");
-    else if (size >= 1e9)
+    else if (size >= 999.5e6) /* three digits of less would round to 1e+03M */
         snprintf(out, 24, "%.3gG", value / 1e9);
-    else if (size >= 1e6)
+    else if (size >= 999.5e3)
         snprintf(out, 24, "%.3gM", value / 1e6);
-    else if (size >= 1e4)
+    else if (size >= 9999.5) /* "%.4g" of less would round to 1e+04 */
         snprintf(out, 24, "%.3gk", value / 1e3);
     else
         snprintf(out, 24, "%.4g", value);

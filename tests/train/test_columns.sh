@@ -223,7 +223,7 @@ bad typo.csv 'line 22 .row 21., column "a": expected a number, found "1O", unlik
 # shellcheck disable=SC2046
 bad mixed.csv 'line 2 .row 1., column "day": expected a date such as .*found "soon"' day,y soon,4 $(dates)
 bad void.csv 'no column is left to predict from; "a" is left out: all cells are missing' a,y ,1 NA,2 '?,3'
-bad ragged.csv 'line 4 .row 3.: 1 cells, expected 2' a,y x,1 z,2 w v,4
+bad ragged.csv 'line 4 .row 3.: 1 cell, expected 2' a,y x,1 z,2 w v,4
 # shellcheck disable=SC2046
 bad huge.csv 'no column is left to predict from; "id" is left out: hardly a value repeats' id,y $(for i in $(seq 20); do echo "id$i,$i"; done)
 printf 'a,y\n' >odd_dash.csv

@@ -209,10 +209,10 @@ one_line
 printf '{"text": "the weft", "label": "fine"}\n{"text": "the warp", "label": null}\n' >null.jsonl
 expect 3 'null.jsonl: line 2, column "label": the class is missing' "$weft" train --data null.jsonl "${tune[@]}"
 printf '{"text": "the weft", "label": "fine"}\n{"text": "the\n' >broken.jsonl
-expect 3 'broken.jsonl: line 2, column [0-9]+: ' "$weft" train --data broken.jsonl "${tune[@]}"
+expect 3 'broken.jsonl:2: column [0-9]+: ' "$weft" train --data broken.jsonl "${tune[@]}"
 one_line
 printf '["the weft", "fine"]\n' >list.jsonl
-expect 3 'list.jsonl: line 1: each line is a JSON object' "$weft" train --data list.jsonl "${tune[@]}"
+expect 3 'list.jsonl:1: each line is a JSON object' "$weft" train --data list.jsonl "${tune[@]}"
 printf 'text,label\nthe weft,fine\nthe warp,new\n' >unseen.csv
 expect 3 'unseen.csv: line 3, column "label": class "new", but the classes of the training data are "fine", "poor"' "$weft" eval run unseen.csv
 one_line

@@ -96,6 +96,30 @@ check "a file of weft init has no warning" test ! -s err
 expect 0 '' "$weft" resume warned --set train.steps=3 --quiet
 check "a resumed run warns no second time" test ! -s err
 
+# ---- files without content, and names that are none ----
+: >empty.csv
+: >empty.json
+: >empty.jsonl
+: >empty.parquet
+printf '\n \n' >blank.jsonl
+printf '\xef\xbb\xbf' >mark.csv
+for file in empty.csv empty.json mark.csv; do
+    expect 3 "$file: the file is empty$" "$weft" train mlp --data $file --quiet
+    one_line
+done
+for file in empty.json empty.jsonl blank.jsonl; do
+    expect 3 "$file: the file is empty$" "$weft" train gpt --data $file --quiet
+    one_line
+done
+for model in mlp gpt; do # also without DuckDB
+    expect 3 'empty.parquet: this is no Parquet file' env WEFT_DUCKDB_LIB=/no/such.so "$weft" train $model --data empty.parquet --quiet
+    one_line
+done
+expect 8 'gtp: there is no such file, and no such model type: name a configuration or one of gpt, mlp, ' \
+    "$weft" train gtp --data text.txt --quiet
+one_line
+expect 8 'cannot open gtp.yaml: No such file' "$weft" train gtp.yaml --data text.txt --quiet
+
 # ---- terminals ----
 for columns in 30 60 80 200; do
     expect 0 'step 40/40' python3 "$terminal" $columns "$weft" train gpt --data text.txt "${small[@]}" \

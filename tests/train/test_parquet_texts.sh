@@ -47,18 +47,65 @@ for mode in auto true; do
     expect 0 '' train --run lines-$mode --set data.path=lines --set data.in_files=$mode
     same character lines-$mode
 done
-expect 0 '' train --run lines-range --set 'data.path=lines/part-{0..2}.jsonl' --set data.source=text
+expect 0 '' train --run lines-range --set 'data.path=lines/part-{0..2}.jsonl'
 same character lines-range
-expect 0 'data: 1 files?, |data: [0-9]+ bytes' "$weft" plan gpt.yaml --set data.path=lines/part-0.jsonl --set data.source=text
-gzip -k lines/part-0.jsonl
-expect 3 'lines/part-0.jsonl.gz: the file is packed with gzip' train --run none --set data.path=lines/part-0.jsonl.gz --set data.source=text
+expect 0 'data: 1 files?, |data: [0-9]+ bytes' "$weft" plan gpt.yaml --set data.path=lines/part-0.jsonl
+expect 0 '' "$weft" init gpt --data lines/part-0.jsonl --out init.yaml
+check "init chooses texts" grep -q '^  source: text' init.yaml
+
+# packed lines, and lines in files named .json, are the same texts
+mkdir packed json
+cp lines/part-* packed
+gzip packed/part-0.jsonl packed/part-2.jsonl
+for k in 0 1 2; do cp lines/part-$k.jsonl json/part-$k.json; done
+gzip json/part-1.json
+for folder in packed json 'json/*.json*'; do
+    expect 0 '' train --run "texts-${folder//[^a-z]/}" --set "data.path=$folder"
+    same character "texts-${folder//[^a-z]/}"
+done
+cat lines/part-0.jsonl <(echo) lines/part-1.jsonl <(echo) lines/part-2.jsonl | gzip >whole.json.gz
+expect 0 '' train --run texts-whole --set data.path=whole.json.gz
+same character texts-whole
+expect 0 '' "$weft" tokenize --tokenizer pipeline lines --out tokens-lines.bin
+expect 0 '' "$weft" tokenize --tokenizer pipeline packed --out tokens-packed.bin
+check "tokens of packed lines" cmp tokens-lines.bin tokens-packed.bin
+expect 3 'packed/part-0.jsonl.gz: the file is packed with gzip, .*leave out data.in_files' train --run none --set data.path=packed --set data.in_files=true
 one_line
-rm lines/part-0.jsonl.gz
+printf '{"a": {"text": 1},\n "b": 2}\n' >pretty.json
+expect 0 'data: 28 bytes' "$weft" plan gpt.yaml --set data.path=pretty.json --set model.context=4 --set data.val_fraction=0
+
+# what the lines are for
 printf '{"text": "good"}\n{"body": "bad"}\n' >keys.jsonl
-expect 3 'keys.jsonl: byte 17: this line is no object with a "text"' train --run none --set data.path=keys.jsonl --set data.source=text
+expect 3 'keys.jsonl: byte 17: this line is no object with a "text"' train --run none --set data.path=keys.jsonl
 one_line
-expect 2 'data.source: chats are for published models: .* data.source=text' train --run none --set data.path=keys.jsonl
+for line in '{"body": "x"}' '{"messages": [], "text": "x"}' '{"prompt": "a", "completion": "the \"text\": x"}'; do
+    echo "$line" >chats.jsonl
+    expect 2 'data.source: chats are for published models: .* data.source=text' train --run none --set data.path=chats.jsonl
+    one_line
+done
+echo '{"chosen": "a", "rejected": "b", "text": "x"}' >pairs.jsonl
+expect 2 'data.source: preferences are for published models: .* data.source=text' train --run none --set data.path=pairs.jsonl
 one_line
+
+# files that are packed in another way
+in_bytes() { printf "$1" && head -c 100 /dev/zero; }
+in_bytes '\x28\xb5\x2f\xfd' >zstd.jsonl.zst
+in_bytes '\xfd7zXZ\x00' >xz.jsonl.xz
+in_bytes 'BZh91AY&SY\x80' >bzip2.txt
+in_bytes '\x04\x22\x4d\x18\xff' >lz4.csv
+in_bytes 'PK\x03\x04\xff' >unzip.json
+for file in zstd.jsonl.zst xz.jsonl.xz bzip2.txt lz4.csv unzip.json; do
+    expect 3 "$file: the file is packed with (${file%%.*}|zip): unpack it with ${file%%.*}" train --run none --set data.path=$file
+    one_line
+    expect 3 "$file: the file is packed with (${file%%.*}|zip): unpack it with ${file%%.*}" \
+        train --run none --set data.path=$file --set data.in_files=true --set data.tokenizer=character
+    one_line
+done
+expect 3 'lz4.csv: the file is packed with lz4: unpack it with lz4 -d$' "$weft" train logistic --data lz4.csv --run none --quiet
+expect 3 'unzip.json: the file is packed with zip: unpack it with unzip$' "$weft" train mlp --data unzip.json --run none --quiet
+expect 3 'zstd.jsonl.zst: the file is packed with zstd: unpack it with zstd -d' "$weft" train mlp --data zstd.jsonl.zst --run none --quiet
+echo '(PK) 4' >text.txt
+check "a plain text is not packed" "$weft" plan gpt.yaml --set data.path=text.txt --set model.context=2 --set data.val_fraction=0
 
 # ---- without the library ----
 printf 'PAR1 and so on' >bad.parquet

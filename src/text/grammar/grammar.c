@@ -146,33 +146,28 @@ int weft__literal_order(const weft__literal *a, const weft__literal *b) {
     return order ? order : (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }
 
-/* Sorts the indices 0 to count of properties by key: a heap sort, since qsort knows no context. */
-static void sort_keys(const weft__property *properties, uint32_t *sorted, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) sorted[i] = i;
-    for (uint32_t n = count, root = count / 2; n > 1;) {
-        uint32_t at, child;
-        if (root > 0) {
-            root--;
-        } else {
-            const uint32_t largest = sorted[0];
-            sorted[0] = sorted[--n];
-            sorted[n] = largest;
-        }
-        for (at = root; (child = 2 * at + 1) < n; at = child) {
-            const uint32_t held = sorted[at];
-            if (child + 1 < n &&
-                weft__literal_order(&properties[sorted[child]].key, &properties[sorted[child + 1]].key) < 0)
-                child++;
-            if (weft__literal_order(&properties[held].key, &properties[sorted[child]].key) >= 0) break;
-            sorted[at] = sorted[child];
-            sorted[child] = held;
-        }
-    }
+/* Keys of an object differ; the places make the order total in any case. */
+static int property_order(const void *a, const void *b) {
+    const weft__property *const *left = a, *const *right = b;
+    const int order = weft__literal_order(&(*left)->key, &(*right)->key);
+    return order ? order : (*left > *right) - (*left < *right);
+}
+
+/* Sorts the indices 0 to count of properties by key. qsort knows no context, so it sorts pointers. */
+static weft_status sort_keys(weft_context *ctx, const weft__property *properties, uint32_t *sorted,
+                             uint32_t count) {
+    const weft__property **order = weft__array(ctx, count, sizeof *order);
+    if (!order) return weft__fail_oom(ctx, count * sizeof *order, "a grammar");
+    for (uint32_t i = 0; i < count; i++) order[i] = properties + i;
+    qsort(order, count, sizeof *order, property_order);
+    for (uint32_t i = 0; i < count; i++) sorted[i] = (uint32_t)(order[i] - properties);
+    weft__free(ctx, order);
+    return WEFT_OK;
 }
 
 static int constant_order(const void *a, const void *b) { return weft__literal_order(a, b); }
 
-static void finish_words(weft_grammar *g) {
+static weft_status finish_words(weft_grammar *g) {
     for (size_t i = 0; i < g->node_count; i++) {
         const weft__rule *n = &g->nodes[i];
         if (n->count == 0) continue;
@@ -180,12 +175,13 @@ static void finish_words(weft_grammar *g) {
             qsort(g->constants + n->first, n->count, sizeof *g->constants, constant_order);
         if (n->kind != WEFT__RULE_OBJECT) continue;
         weft__property *properties = g->properties + n->first;
-        sort_keys(properties, g->sorted + n->first, n->count);
+        WEFT_TRY(sort_keys(g->ctx, properties, g->sorted + n->first, n->count));
         for (uint32_t p = n->count, until = n->count; p-- > 0;) {
             if (properties[p].required) until = p;
             properties[p].until = until;
         }
     }
+    return WEFT_OK;
 }
 
 static uint32_t above(uint32_t height) { return height == WEFT__NONE ? height : height + 1; }
@@ -233,7 +229,7 @@ static void finish_heights(weft_grammar *g) {
 
 weft_status weft__grammar_finish(weft_grammar *g) {
     WEFT_TRY(finish_choices(g));
-    finish_words(g);
+    WEFT_TRY(finish_words(g));
     finish_heights(g);
     if (g->nodes[g->root].height != WEFT__NONE) return WEFT_OK;
     return weft__fail(g->ctx, WEFT_ERR_FORMAT, "%s: no value with at most %d levels of brackets is valid",

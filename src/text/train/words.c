@@ -168,20 +168,19 @@ static weft_status read_texts(weft__words *w, weft__regex *pattern, const weft__
     return status;
 }
 
-static weft_status read_documents(weft__words *w, weft__regex *pattern, const char *path) {
+static weft_status read_documents(weft__words *w, weft__regex *pattern, const char *path,
+                                  const weft__text_files *files) {
     weft__documents documents;
     weft__buffer room = {.ctx = w->ctx};
-    weft_status status = documents_failure(w, weft__documents_list(NULL, path, &documents));
+    weft_status status = documents_failure(w, weft__documents_list(NULL, path, files, true, &documents));
     if (status == WEFT_OK) status = read_texts(w, pattern, &documents, &room);
     weft__documents_free(&documents);
     weft__buffer_free(&room);
     return status;
 }
 
-weft_status weft__words_read(weft__words *w, weft__regex *pattern, const char *path) {
-    bool several;
-    WEFT_TRY(weft__documents_several(w->ctx, path, &several));
-    if (several) return read_documents(w, pattern, path);
+/* Reads a file that holds one text. */
+static weft_status read_plain(weft__words *w, weft__regex *pattern, const char *path) {
     gzFile file = gzopen(path, "rb");
     if (!file)
         return weft__fail(w->ctx, WEFT_ERR_IO, "%s: cannot be opened: %s", path,
@@ -193,5 +192,15 @@ weft_status weft__words_read(weft__words *w, weft__regex *pattern, const char *p
     weft__free(w->ctx, block);
     weft__buffer_free(&room);
     gzclose(file);
+    return status;
+}
+
+weft_status weft__words_read(weft__words *w, weft__regex *pattern, const char *path) {
+    weft__text_files files;
+    weft_status status = weft__documents_files(w->ctx, path, &files);
+    if (status == WEFT_OK)
+        status = weft__documents_several(&files) ? read_documents(w, pattern, path, &files)
+                                                 : read_plain(w, pattern, path);
+    weft__text_files_free(w->ctx, &files);
     return status;
 }

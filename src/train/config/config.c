@@ -510,9 +510,9 @@ static void config_follow(weft__config *config) {
         config->data_tokenizer = WEFT_TOKENIZER_BPE;
         config->origin[WEFT__KEY_data_tokenizer] = WEFT__ORIGIN_FOUND;
     }
-    const char *source = config->data_path
-                             ? weft__config_source((weft__model_type)config->model_type, config->data_path)
-                             : NULL;
+    const char *source = config->data_path ? weft__config_source((weft__model_type)config->model_type,
+                                                                 config->model_init, config->data_path)
+                                           : NULL;
     if (source && weaker(config, WEFT__KEY_data_source, WEFT__KEY_data_path)) {
         find_word(weft__config_rows[WEFT__KEY_data_source].choices, source, &config->data_source);
         config->origin[WEFT__KEY_data_source] = WEFT__ORIGIN_FOUND;

@@ -170,8 +170,9 @@ const char *weft__config_origin(const weft__config *config, weft__config_key key
 /* Returns the form of the configuration's data. */
 weft__form weft__config_form(const weft__config *config);
 /* Returns the data source that a file implies by its name, such as "csv" for "a.csv.gz", or by the keys of
- * its lines (preferences). NULL: none. */
-const char *weft__config_source(weft__model_type model, const char *path);
+ * its objects: texts, chats or preferences. `published`: the model is a published one, which learns texts in
+ * JSON lines as chats, each with its end. NULL: none. */
+const char *weft__config_source(weft__model_type model, bool published, const char *path);
 
 /* Tells whether a key was given a value that this configuration does not use: the key belongs to other
  * models, or to another optimizer, schedule or precision. Then `why` gets the reason, such as "momentum is

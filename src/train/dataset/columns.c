@@ -100,8 +100,10 @@ static bool write_cell(const weft__config *config, weft__column *c, const char *
 weft_status weft__columns_refuse(weft_context *ctx, const char *path, const weft_table *table, size_t row,
                                  const weft__column *c, const char *cell, const char *advice) {
     char shown[WEFT__EXCERPT], name[WEFT__EXCERPT];
+    size_t in_file;
+    const char *file = weft__table_file(table, path, row, &in_file);
     return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: line %zu (row %zu), column %s: expected %s, found %s%s",
-                      path, table->lines[row], row + 1, weft__excerpt(name, c->name, strlen(c->name)),
+                      file, table->lines[row], in_file + 1, weft__excerpt(name, c->name, strlen(c->name)),
                       weft__column_row_of(c)->expected, weft__excerpt(shown, cell, strlen(cell)), advice);
 }
 

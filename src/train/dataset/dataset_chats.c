@@ -51,10 +51,11 @@ weft_status weft__dataset_read_chats(weft_context *ctx, const weft__config *conf
     d->chats = true;
     d->pairs = config->data_source == WEFT__SOURCE_PREFERENCES;
     if (!config->published || !d->tokenizer)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                          "data.source: %s are for published models: name the folder or GGUF file of one in "
-                          "model.init; a new model learns texts: data.source=text",
-                          d->pairs ? "preferences" : "chats");
+        return weft__fail(
+            ctx, WEFT_ERR_ARGUMENT,
+            "data.source: %s are for published models: name the folder or GGUF file of one in "
+            "model.init; a new model learns texts: objects with a \"text\", with data.source=text",
+            d->pairs ? "preferences" : "chats");
     weft_status status = weft_published_chat(ctx, config->published, &template);
     if (status == WEFT_ERR_IO) status = WEFT_OK; /* no template: the lines must then be texts */
     for (int i = 0; i < WEFT__SPLIT_COUNT && status == WEFT_OK; i++)

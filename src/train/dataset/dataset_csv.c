@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "data/parse.h"
 #include "train/dataset/dataset.h"
 
 weft_status weft__dataset_csv_options(weft_context *ctx, const weft__config *config, bool target,
@@ -146,6 +147,7 @@ static weft_status refuse_names(weft_context *ctx, const char *path, const weft_
         name = table->classes[((const int32_t *)table->target.data)[row]];
         if (strspn(name, "0123456789") != strlen(name) || (name[0] == '0' && name[1])) break;
     }
+    path = weft__table_file(table, path, row, &row);
     return weft__fail(ctx, WEFT_ERR_FORMAT,
                       "%s: row %zu, column \"%.100s\": class \"%.100s\", but the classes of the training "
                       "data are numbers from 0 on",

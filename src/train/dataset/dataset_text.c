@@ -111,11 +111,14 @@ static weft_status measure_texts(weft_context *ctx, const weft__config *config, 
     weft_status status = WEFT_OK;
     *bytes = 0;
     for (int i = 0; status == WEFT_OK && i < WEFT__SPLIT_COUNT; i++) {
-        weft__documents documents;
+        weft__documents documents = {0};
+        weft__text_files files;
         if (!paths[i]) continue;
-        status = weft__documents_list(ctx, paths[i], &documents);
+        status = weft__documents_files(ctx, paths[i], &files);
+        if (status == WEFT_OK) status = weft__documents_list(ctx, paths[i], &files, false, &documents);
         *bytes += documents.bytes;
         weft__documents_free(&documents);
+        weft__text_files_free(ctx, &files);
     }
     if (status != WEFT_OK) *bytes = 0;
     return status == WEFT_ERR_OOM ? status : WEFT_OK;

@@ -12,7 +12,9 @@
 #include "train/dataset/texts.h"
 
 weft_status weft__texts_fail(const weft__texts_table *t, size_t row, size_t column, const char *what) {
-    return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: line %zu, column \"%.100s\": %s", t->path,
+    size_t in_file;
+    const char *file = weft__table_file(&t->table, t->path, row, &in_file);
+    return weft__fail(t->ctx, WEFT_ERR_FORMAT, "%s: line %zu, column \"%.100s\": %s", file,
                       t->table.lines[row], t->table.columns[column], what);
 }
 

@@ -18,6 +18,9 @@ typedef struct weft__texts_table {
 
 /* Reads JSON lines: columns, cells and lines of a table. The columns are the members of the first line. */
 weft_status weft__texts_read_json(weft_context *ctx, const char *path, weft_table *table);
+/* The same for the bytes of a file. name: for messages. */
+weft_status weft__texts_parse_json(weft_context *ctx, const char *name, const char *text, size_t bytes,
+                                   weft_table *table);
 
 /* Reads the classes as y, i32 (N). The first file decides which classes there are, unless `d` knows. It also
  * decides whether the head of the published model is kept. */

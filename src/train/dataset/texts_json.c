@@ -56,13 +56,12 @@ static weft_status take_names(json_lines *r, json_t *object) {
     return r->table->columns ? WEFT_OK : weft__fail_oom(r->ctx, count, "the members of JSON lines");
 }
 
-static weft_status take_row(json_lines *r, size_t line, json_t *object) {
+static weft_status take_row(json_lines *r, const char *where, size_t line, json_t *object) {
     weft_table *t = r->table;
     if (!json_is_object(object))
         return weft__fail(r->ctx, WEFT_ERR_FORMAT,
-                          "%s: line %zu: each line is a JSON object, such as {\"text\": \"...\", \"label\": "
-                          "\"...\"}",
-                          r->path, line);
+                          "%s: each line is a JSON object, such as {\"text\": \"...\", \"label\": \"...\"}",
+                          where);
     if (t->rows == 0) WEFT_TRY(take_names(r, object));
     bool made = weft__grow(r->ctx, &t->lines, &r->line_capacity, t->rows, sizeof *t->lines);
     for (size_t i = 0; made && i < t->column_count; i++)
@@ -75,16 +74,12 @@ static weft_status take_row(json_lines *r, size_t line, json_t *object) {
 static weft_status parse_line(void *user, const weft__json_line *line) {
     json_lines *r = user;
     weft__json json;
-    json_error_t error;
     json_t *root;
+    char where[4200];
+    weft__json_line_where(line, where, sizeof where);
     weft__json_open(&json, r->ctx);
-    weft_status status =
-        weft__json_load(&json, line->text, line->bytes, JSON_REJECT_DUPLICATES, &error, &root);
-    if (status == WEFT_ERR_FORMAT)
-        status = weft__fail(r->ctx, status, "%s: line %zu, column %d: %.160s", r->path, (size_t)line->number,
-                            error.column, error.text);
-    else if (status == WEFT_OK)
-        status = take_row(r, (size_t)line->number, root);
+    weft_status status = weft__json_line_load(&json, where, line->text, line->bytes, &root);
+    if (status == WEFT_OK) status = take_row(r, where, (size_t)line->number, root);
     weft__json_close(&json);
     return status;
 }
@@ -101,14 +96,26 @@ static weft_status finish_cells(json_lines *r) {
     return WEFT_OK;
 }
 
-weft_status weft__texts_read_json(weft_context *ctx, const char *path, weft_table *table) {
+/* Reads the lines of a path or, if `text` is given, those of a text. */
+static weft_status read_json(weft_context *ctx, const char *path, const char *text, size_t bytes,
+                             weft_table *table) {
     json_lines r = {.ctx = ctx, .path = path, .table = table, .text = {.ctx = ctx}};
     *table = (weft_table){0};
-    weft_status status = weft__json_lines(ctx, path, parse_line, &r);
+    weft_status status = text ? weft__json_lines_of(path, text, bytes, parse_line, &r)
+                              : weft__json_lines(ctx, path, parse_line, &r);
     if (status == WEFT_OK && table->rows == 0)
         status = weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the file has no lines", path);
     if (status == WEFT_OK) status = finish_cells(&r);
     weft__buffer_free(&r.text);
     weft__free(ctx, r.begin);
     return status;
+}
+
+weft_status weft__texts_read_json(weft_context *ctx, const char *path, weft_table *table) {
+    return read_json(ctx, path, NULL, 0, table);
+}
+
+weft_status weft__texts_parse_json(weft_context *ctx, const char *name, const char *text, size_t bytes,
+                                   weft_table *table) {
+    return read_json(ctx, name, text, bytes, table);
 }

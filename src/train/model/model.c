@@ -7,6 +7,7 @@
 #include <weft/published.h>
 
 #include "data/loss.h"
+#include "nn/module.h"
 #include "published/published.h"
 #include "train/dataset/class_weights.h"
 #include "train/model/model.h"
@@ -173,11 +174,7 @@ static weft_status freeze(const weft__model *model, const weft__config *config) 
     for (size_t i = 0; i < patterns->count; i++) {
         const char *pattern = patterns->values[i];
         const bool thaws = pattern[0] == '!';
-        if (weft_module_freeze_matching(model->module, pattern + thaws, !thaws) != WEFT_OK) {
-            const char *problem = strchr(weft_last_error(model->ctx), ':');
-            return weft__fail(model->ctx, weft_last_status(model->ctx), "train.freeze%s",
-                              problem ? problem : "");
-        }
+        WEFT_TRY(weft__module_freeze_matching(model->module, "train.freeze", pattern + thaws, !thaws));
     }
     return WEFT_OK;
 }

@@ -159,7 +159,7 @@ static void test_text(void **state) {
     weft_table_free(NULL, &t);
     expect_message(weft__parse_csv(NULL, "a,y\nb\0c,1\n", 10, "f.csv", &o, &t), WEFT_ERR_FORMAT,
                    "line 2 (row 1), column 1 (\"a\")", "NUL", NULL);
-    expect_message(parse("a,y\nb,1\nc\n", &o, &t), WEFT_ERR_FORMAT, "1 cells, expected 2", NULL);
+    expect_message(parse("a,y\nb,1\nc\n", &o, &t), WEFT_ERR_FORMAT, "1 cell, expected 2", NULL);
 }
 
 static void test_weights(void **state) {
@@ -322,7 +322,7 @@ static void test_malformed(void **state) {
     refuse("a,b\n1,nan\n", "column 2", "finite");
     refuse("a,b\n1,-inf\n", "column 2", "finite");
     refuse("a,b\n1,1e39\n", "column 2", "too large for f32");
-    refuse("a,b\n1,2\n3\n", "line 3 (row 2)", "1 cells, expected 2");
+    refuse("a,b\n1,2\n3\n", "line 3 (row 2)", "1 cell, expected 2");
     refuse("a,b\n1,2\n3\n", "first missing is column 2 (\"b\")", "");
     refuse("a,b\n1,2\n3,4,5\n", "line 3 (row 2)", "3 cells, expected 2");
     refuse("a,b\n1,2\n\n3,4\n", "line 3 is blank", "expected a row");
@@ -330,7 +330,7 @@ static void test_malformed(void **state) {
     refuse("a,b\n1,2\n3,4\"\n", "line 3, byte 4", "quote in the wrong place");
     refuse("a,b\n1,2\n3,\"4\"5\n", "line 3, byte 6", "quote in the wrong place");
     refuse("a,b\n", "line 1", "without a row");
-    refuse("", "line 0", "without a row");
+    refuse("", "f.csv: the file is empty", "");
     refuse("\xff\xfe"
            "a\n",
            "byte 0", "UTF-16");

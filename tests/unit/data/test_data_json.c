@@ -100,7 +100,7 @@ static void test_malformed(void **state) {
     refuse("[NaN]", NULL, "line 1", "");
     refuse("[1e999]", NULL, "line 1", "overflow");
     refuse("[99999999999999999999]", NULL, "line 1", "too big");
-    refuse("", NULL, "line 1", "");
+    refuse("", NULL, "f.json: the file is empty", "");
     weft_array a;
     expect_message(weft__parse_json(NULL, "[1\0]", 4, "f.json", &(weft_json_options){0}, 1, &a),
                    WEFT_ERR_FORMAT, "byte 2", NULL);

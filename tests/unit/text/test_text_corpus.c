@@ -5,6 +5,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#if defined(__linux__)
+#include <sys/inotify.h>
+#endif
+#include <unistd.h>
 #include <zlib.h>
 
 #include <weft/text.h>
@@ -219,10 +223,51 @@ static void test_several_files(void **state) {
     assert_int_equal(weft_corpus_open(NULL, pattern, NULL, &c), WEFT_ERR_IO);
 }
 
+#if defined(__linux__)
+/* Counts how often files of a watched folder were opened. */
+static int opened(int watch) {
+    _Alignas(struct inotify_event) char events[16384];
+    int count = 0;
+    const ssize_t bytes = read(watch, events, sizeof events);
+    for (ssize_t at = 0; at < bytes;) {
+        const struct inotify_event *e = (const struct inotify_event *)(const void *)(events + at);
+        count += (e->mask & IN_OPEN) && !(e->mask & IN_ISDIR);
+        at += (ssize_t)(sizeof *e + e->len);
+    }
+    return count;
+}
+
+/* Opening a file takes long on the file systems of clusters. A plain file is opened once to find its form,
+ * and once to read it. */
+static void test_files_are_opened_twice(void **state) {
+    (void)state;
+    enum { FILES = 20 };
+    char folder[512], name[64];
+    snprintf(folder, sizeof folder, "%s", in_scratch("many"));
+    assert_int_equal(mkdir(folder, 0700), 0);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "many/%02d.txt", i);
+        put(name, "a text\n");
+    }
+    /* closes keep the kernel from joining equal events */
+    const int watch = inotify_init1(IN_NONBLOCK);
+    assert_true(watch >= 0);
+    assert_true(inotify_add_watch(watch, folder, IN_OPEN | IN_CLOSE_NOWRITE) >= 0);
+    for (int in_files = 0; in_files < 2; in_files++) {
+        weft_corpus_free(open_corpus(folder, &(weft_corpus_options){.in_files = in_files}));
+        assert_int_equal(opened(watch), 2 * FILES);
+    }
+    close(watch);
+}
+#endif
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_byte_order_mark),
         cmocka_unit_test(test_several_files),
+#if defined(__linux__)
+        cmocka_unit_test(test_files_are_opened_twice),
+#endif
         cmocka_unit_test(test_fraction),
         cmocka_unit_test(test_own_files),
         cmocka_unit_test(test_given_tokenizer),
