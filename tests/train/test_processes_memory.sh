@@ -52,9 +52,10 @@ check "each value of train.shard takes less memory than the one before" awk '
     NF == 10 && /^(none|optimizer|gradients|parameters) / { if ($1 != "none" && $9 >= all) exit 1; all = $9; n++ }
     END { exit n != 8 }' out
 expect 0 'predicted' "$weft" plan gpt.yaml --card h200 --ranks 2 --network 400
-check "cards cannot divide gradients" awk 'NF == 10 && ($1 == "gradients" || $1 == "parameters") { exit 1 }' out
-expect 2 'only processes on cpu can exchange gradients' "$weft" plan gpt.yaml --ranks 2 --set train.shard=gradients --device opencl
-expect 2 'only processes on cpu can exchange gradients' "$weft" plan gpt.yaml --ranks 2 --set train.shard=parameters --device opencl
+check "linked cards divide parameters, too, and need no memory of the host" awk '
+    NF == 10 && $1 == "parameters" && $10 == 0 { found = 1 } END { exit !found }' out
+expect 2 'only processes on cpu, cuda or hip can exchange gradients' "$weft" plan gpt.yaml --ranks 2 --set train.shard=gradients --device opencl
+expect 2 'only processes on cpu, cuda or hip can exchange gradients' "$weft" plan gpt.yaml --ranks 2 --set train.shard=parameters --device opencl
 
 found=0
 for mpi in openmpi mpich; do

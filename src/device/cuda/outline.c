@@ -127,7 +127,7 @@ void weft__cuda_outline_card(const weft_card *card, weft_device_outline *outline
              card->libraries ? "with cuBLASLt and cuDNN" : "without cuBLASLt and cuDNN");
     outline->absent = true;
     outline->memory = (uint64_t)card->memory;
-    outline->launches = true;
+    outline->launches = outline->links = true;
     outline->target = weft__card_target(card);
     outline->takes = card->libraries ? takes_with_libraries : weft__gpu_takes;
     outline->offer = card->libraries ? outline_offer : NULL;

@@ -90,6 +90,14 @@ static weft_status check_division(const weft__config *config) {
                               what);
 }
 
+/* May programs of the device exchange with other processes? Whether cards are linked is known only later. */
+static bool may_exchange(const char *device) {
+    static const char *const kinds[] = {"cpu", "cuda", "hip"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strncmp(device, kinds[i], strlen(kinds[i])) == 0) return true;
+    return false;
+}
+
 weft_status weft__config_check_devices(const weft__config *config) {
     const int64_t each = each_copy(config);
     char what[256];
@@ -105,15 +113,14 @@ weft_status weft__config_check_devices(const weft__config *config) {
             config, WEFT__KEY_train_shard,
             "processes that divide the state have one device each: leave out devices, and start "
             "more processes");
-    if (config->train_shard >= WEFT_SHARD_GRADIENTS && strncmp(config->device, "cpu", 3) != 0)
+    if (config->train_shard >= WEFT_SHARD_GRADIENTS && !may_exchange(config->device))
         return weft__config_blame(config, WEFT__KEY_train_shard,
-                                  "only processes on cpu can exchange gradients and parameters while they "
-                                  "compute: give device: cpu, "
-                                  "or train.shard: optimizer");
-    if (config->model_sync_batchnorm && (config->devices.count || strncmp(config->device, "cpu", 3) != 0))
+                                  "only processes on cpu, cuda or hip can exchange gradients and parameters "
+                                  "while they compute: give such a device, or train.shard: optimizer");
+    if (config->model_sync_batchnorm && (config->devices.count || !may_exchange(config->device)))
         return weft__config_blame(
             config, WEFT__KEY_model_sync_batchnorm,
-            "only processes on cpu can exchange in a forward pass: give device: cpu, or "
+            "only processes on cpu, cuda or hip can exchange in a forward pass: give device: cpu, or "
             "leave this key out");
     if (config->data_streams)
         return weft__config_blame(
