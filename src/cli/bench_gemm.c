@@ -214,7 +214,8 @@ static weft_status work(variant *w, const asked *a, int to) {
     if (ctx) weft_device_describe(ctx, &device);
     snprintf(w->head.device, sizeof w->head.device, "%s", ctx ? weft_device_of(ctx) : "cpu");
     snprintf(w->head.detail, sizeof w->head.detail, "%s", device.detail);
-    w->head.works = !w->card || (strstr(device.detail, "cuBLASLt") && !strstr(device.detail, "no cuBLASLt"));
+    w->head.works = !w->card || (strstr(device.detail, "BLASLt") && !strstr(device.detail, "no cuBLASLt") &&
+                                 !strstr(device.detail, "no hipBLASLt"));
     if (!w->head.works)
         snprintf(w->head.detail, sizeof w->head.detail, "%s does not use its vendor's library",
                  w->head.device);

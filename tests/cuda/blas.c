@@ -1,8 +1,8 @@
-/* cuBLASLt for tests: naive column-major matmuls, computed in stream order when the simulated driver gets
- * there. It is as strict as the library: descriptors must have their sizes and their order, an algorithm must
- * serve the problem that it was proposed for, and addresses must be aligned as promised. This file must not
- * know Weft, except for its declarations. Read next: fake.h. */
-#include "device/cuda/blas/blas.h"
+/* cuBLASLt for tests, and hipBLASLt behind hip/blas.c: naive column-major matmuls, computed in stream order
+ * when the simulated driver gets there. It is as strict as the library: descriptors must have their sizes and
+ * their order, an algorithm must serve the problem that it was proposed for, and addresses must be aligned as
+ * promised. This file must not know Weft, except for its declarations. Read next: fake.h. */
+#include "fake_blas.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -11,43 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fake.h"
-
-#define BLAS_FUNCTION(result, name, arguments) __attribute__((visibility("default"))) result name arguments;
-#include "device/cuda/blas/blas.def"
-#undef BLAS_FUNCTION
-
 __attribute__((visibility("default"))) fake_blas_state fake_blas;
 
 enum { WORKSPACE = 1 << 20, ALGORITHMS = 3, INVALID = CUBLAS_STATUS_INVALID_VALUE };
 
-struct cublasLtContext {
-    int alive;
-};
-
-struct weft__blas_desc {
-    unsigned compute, scale;
-    int32_t transposed[2], bias_type;
-    int32_t epilogue;
-    uint64_t bias, aux; /* addresses */
-    int64_t aux_ld, aux_step;
-};
-
-struct weft__blas_layout {
-    unsigned type;
-    int32_t batch;
-    uint64_t rows, columns;
-    int64_t ld, step;
-};
-
-struct weft__blas_preference {
-    uint64_t workspace;
-    uint32_t schemes, alignment[4];
-};
-
-static unsigned refuse(const char *function, const char *why, ...) {
+unsigned fake_blas_refuse(const char *function, const char *why, ...) {
     va_list args;
-    fprintf(stderr, "fake cuBLASLt: %s: ", function);
+    fprintf(stderr, "BLASLt of the tests: %s: ", function);
     va_start(args, why);
     vfprintf(stderr, why, args);
     va_end(args);
@@ -67,6 +37,7 @@ const char *cublasLtGetStatusName(unsigned status) {
            : status == INVALID                        ? "CUBLAS_STATUS_INVALID_VALUE"
            : status == CUBLAS_STATUS_EXECUTION_FAILED ? "CUBLAS_STATUS_EXECUTION_FAILED"
            : status == CUBLAS_STATUS_NOT_INITIALIZED  ? "CUBLAS_STATUS_NOT_INITIALIZED"
+           : status == CUBLAS_STATUS_ALLOC_FAILED     ? "CUBLAS_STATUS_ALLOC_FAILED"
                                                       : "CUBLAS_STATUS_SOMETHING";
 }
 
@@ -89,7 +60,7 @@ unsigned cublasLtDestroy(cublasLtHandle_t handle) { return drop(handle); }
 /* ---- descriptors ---- */
 
 static unsigned put(const char *function, void *to, size_t size, const void *value, size_t bytes) {
-    if (bytes != size) return refuse(function, "an attribute of %zu bytes in %zu", size, bytes);
+    if (bytes != size) return fake_blas_refuse(function, "an attribute of %zu bytes in %zu", size, bytes);
     memcpy(to, value, size);
     return 0;
 }
@@ -117,14 +88,14 @@ unsigned cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, unsigned attribu
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return PUT(d->aux);
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return PUT(d->aux_ld);
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE: return PUT(d->aux_step);
-    default: return refuse(__func__, "attribute %u", attribute);
+    default: return fake_blas_refuse(__func__, "attribute %u", attribute);
     }
 }
 
 unsigned cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, unsigned type, uint64_t rows,
                                     uint64_t columns, int64_t ld) {
     if (!rows || !columns || ld < (int64_t)rows)
-        return refuse(__func__, "%ld x %ld, ld %ld", (long)rows, (long)columns, (long)ld);
+        return fake_blas_refuse(__func__, "%ld x %ld, ld %ld", (long)rows, (long)columns, (long)ld);
     *layout = calloc(1, sizeof **layout);
     **layout =
         (struct weft__blas_layout){.type = type, .batch = 1, .rows = rows, .columns = columns, .ld = ld};
@@ -137,7 +108,7 @@ unsigned cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l, unsigned att
                                           size_t bytes) {
     if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) return PUT(l->batch);
     if (attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET) return PUT(l->step);
-    return refuse(__func__, "attribute %u", attribute);
+    return fake_blas_refuse(__func__, "attribute %u", attribute);
 }
 
 unsigned cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference) {
@@ -157,7 +128,7 @@ unsigned cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p, unsi
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES: return PUT(p->alignment[1]);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES: return PUT(p->alignment[2]);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES: return PUT(p->alignment[3]);
-    default: return refuse(__func__, "attribute %u", attribute);
+    default: return fake_blas_refuse(__func__, "attribute %u", attribute);
     }
 }
 
@@ -228,6 +199,7 @@ typedef struct job {
     struct weft__blas_layout a, b, c, d;
     const void *a_at, *b_at, *c_at;
     void *d_at, *workspace;
+    void *synchronizer;
     double alpha, beta;
     int algorithm, times;
 } job;
@@ -315,6 +287,7 @@ static void use_all(const job *j) {
     const unsigned epilogue = (unsigned)j->desc.epilogue, type = (unsigned)j->desc.bias_type;
     const bool sums = j->desc.epilogue == CUBLASLT_EPILOGUE_BGRADB;
     if (j->algorithm) fake_uses(j->workspace, WORKSPACE, 1);
+    if (j->synchronizer) fake_uses(j->synchronizer, FAKE_SYNCHRONIZER, 1);
     use(j->a_at, j->a.ld, j->a.step, &j->a, 0);
     use(j->b_at, j->b.ld, j->b.step, &j->b, 0);
     if (j->beta != 0) use(j->c_at, j->c.ld, j->c.step, &j->c, 0);
@@ -390,10 +363,10 @@ unsigned cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulD
                                         cublasLtMatmulHeuristicResult_t *results, int *count) {
     *count = 0;
     fake_blas.heuristics++;
-    if (!handle->alive || most < 1) return refuse(__func__, "nothing is asked for");
-    if (!shapes_go(desc, a, b, d)) return refuse(__func__, "shapes that do not go together");
+    if (!handle->alive || most < 1) return fake_blas_refuse(__func__, "nothing is asked for");
+    if (!shapes_go(desc, a, b, d)) return fake_blas_refuse(__func__, "shapes that do not go together");
     if ((d->type == CUDA_R_16F || d->type == CUDA_R_16BF) && preference->schemes != 2)
-        return refuse(__func__, "sums that may be rounded to 16 bits between");
+        return fake_blas_refuse(__func__, "sums that may be rounded to 16 bits between");
     if (fake_blas.decline || fake_declines() || !types_go(desc, a, b, c, d))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     uint64_t aligned = 0;
@@ -417,7 +390,7 @@ unsigned cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t d
                                  cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                  const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result) {
     if (!handle->alive || !shapes_go(desc, a, b, d))
-        return refuse(__func__, "shapes that do not go together");
+        return fake_blas_refuse(__func__, "shapes that do not go together");
     if (algo->data[0] >= ALGORITHMS || algo->data[1] != problem_of(desc, a, b, d) ||
         !types_go(desc, a, b, c, d))
         return INVALID;
@@ -428,7 +401,7 @@ unsigned cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t d
 unsigned cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t *algo, unsigned attribute, void *to,
                                            size_t bytes, size_t *written) {
     const unsigned side = attribute - CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES;
-    if (side > 3 || bytes != sizeof(uint32_t)) return refuse(__func__, "attribute %u", attribute);
+    if (side > 3 || bytes != sizeof(uint32_t)) return fake_blas_refuse(__func__, "attribute %u", attribute);
     const uint32_t alignment = algo->data[2] >> (48 - 16 * side) & 0xffff;
     *written = sizeof alignment;
     memcpy(to, &alignment, sizeof alignment);
@@ -474,16 +447,18 @@ unsigned cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cons
                    .c_at = c,
                    .d_at = d,
                    .workspace = workspace,
+                   .synchronizer = handle->synchronizer,
                    .alpha = wide ? *(const double *)alpha : (double)*(const float *)alpha,
                    .beta = wide ? *(const double *)beta : (double)*(const float *)beta,
                    .algorithm = (int)algo->data[0],
                    .times = (algo->data[0] == 1 ? 1 : 2) *
                             (fake_blas.slow_bias && desc->epilogue & CUBLASLT_EPILOGUE_BIAS ? 40 : 1)};
     if (!handle->alive || !shapes_go(desc, a_layout, b_layout, d_layout))
-        return refuse(__func__, "shapes that do not go together");
+        return fake_blas_refuse(__func__, "shapes that do not go together");
     const char *wrong = wrong_with(&j, algo, workspace_bytes);
-    if (wrong) return refuse(__func__, "%s", wrong);
+    if (wrong) return fake_blas_refuse(__func__, "%s", wrong);
     if (fake_blas.fail && --fake_blas.fail == 0) return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (fake_blas.no_memory && --fake_blas.no_memory == 0) return CUBLAS_STATUS_ALLOC_FAILED;
     fake_blas.products++;
     fake_blas.epilogues += desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT || j.beta != 0;
     fake_blas.last = (long)algo->data[0];

@@ -118,11 +118,12 @@ int fake_is_on_card(const void *at, unsigned long bytes);
 /* Should a simulated library refuse what it is asked for, by FAKE_CUDA_DECLINE? */
 int fake_declines(void);
 
-/* What tests set and read of the simulated cuBLASLt, which exports it as fake_blas. */
+/* What tests set and read of the simulated cuBLASLt, or hipBLASLt, which exports it as fake_blas. */
 typedef struct fake_blas_state {
     /* set by tests */
     long no_handle, decline; /* cublasLtCreate fails; no matmul is supported */
     long fail;               /* 1: the next matmul fails ... */
+    long no_memory;          /* 1: the next matmul lacks memory ... */
     long slow_bias;          /* matmuls with a bias take 40 times as long */
     /* counters */
     long heuristics, products, epilogues; /* requests; matmuls; matmuls with an epilogue */

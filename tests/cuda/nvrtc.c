@@ -221,6 +221,7 @@ static unsigned compile(program *p) {
 #ifdef FAKE_HIP
     snprintf(machine, sizeof machine,
              "-D__AMDGCN__ -D__%s__ -D__HIP__ -DFAKE_HIP -DFAKE_WAVE=%d -DW_WAVE_BARRIER=FAKE_WAVE_BARRIER "
+             "-DW_WAVE_PERMUTE=FAKE_WAVE_PERMUTE "
              "-DW_TWO_WAVES=",
              p->name, fake_hip_wave());
 #else

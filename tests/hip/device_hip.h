@@ -29,7 +29,9 @@ static inline fake_mask fake_team() { return 0xffffffffUL << (fake_wave_lane() &
 #define __builtin_amdgcn_s_barrier()         FAKE_HERE((void)fake_barrier())
 #define __builtin_amdgcn_wave_barrier()      FAKE_HERE(fake_warp(fake_team()))
 #define FAKE_WAVE_BARRIER()                  FAKE_HERE(fake_warp(~0ul)) /* prelude/matrix.cu: of a whole wavefront */
-/* at: a lane of the wavefront, times 4 */
+/* at: a lane of the wavefront, times 4; FAKE_WAVE_PERMUTE: all lanes of the wavefront are there
+ * (prelude/matrix.cu) */
+#define FAKE_WAVE_PERMUTE(at, x) FAKE_HERE(fake_from_lane(~0ul, (x), (int)((unsigned)(at) / 4 % FAKE_WAVE)))
 #define __builtin_amdgcn_ds_bpermute(at, x)                                                                  \
     FAKE_HERE(fake_from_lane(fake_team(), (x), (int)((unsigned)(at) / 4 % FAKE_WAVE)))
 
@@ -42,6 +44,8 @@ FAKE_SILENT static int fake_atomic_or(int *p, int v) {
 #define __hip_atomic_fetch_add(p, v, order, scope) atomicAdd(p, v)
 #define __hip_atomic_compare_exchange_strong(p, expected, v, order, failed, scope)                           \
     (*(expected) = atomicCAS(p, *(expected), v))
+
+#define W_CORE_ANEW(x) (void)(x) /* prelude/matrix.cu: only for the compiler */
 
 #include "matrix.h"
 

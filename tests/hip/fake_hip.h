@@ -7,6 +7,7 @@
  * Environment, besides that of cuda/fake.h:
  *     FAKE_HIP_WAVE=32       wavefronts of 32 lanes, as gfx1100 has them; default: 64, as gfx90a
  *     FAKE_HIP_ARCH=gfx1201  this architecture, with its wavefronts and matrix cores
+ *     FAKE_HIPBLASLT_VERSION=600  the version that hipBLASLt tells (blas.c); default: 1000, which is 0.10
  * The lanes of a warp (32) meet at an operation of the warp; the other half of a wavefront of 64 may be
  * elsewhere. A lane that reads a lane of the other warp gets garbage.
  *

@@ -38,9 +38,9 @@ static const char *find_nvrtc(char *text) {
 }
 
 static const char *find_blas(char *text) {
-    const char *why = weft__blas_open();
-    char version[32];
-    if (!why) weft__blas_version(version);
+    const char *why = weft__blas_open(&weft__cublas);
+    char version[WEFT_BLAS_VERSION];
+    if (!why) weft__blas_version(&weft__cublas, version);
     if (!why) snprintf(text, WEFT_COMPONENT_TEXT, "%s", version + strcspn(version, "0123456789"));
     return why;
 }

@@ -17,9 +17,9 @@ static void close_context(weft_gpu_device *device) {
     if (d->context && weft__cuda_enter(d) == 0) {
         weft__dnn_close(d);
         weft__blas_close(d);
-        weft__nccl_exchanges_close(d);
         weft__cuda_leave(d);
     }
+    weft__nccl_exchanges_close(d);
     weft__cuda_close(device);
 }
 

@@ -5,9 +5,9 @@
 #define FAR 1.25F /* times the best time: such a call will not become the best */
 enum { RUNS = 3, RANDOM_BYTES = 4 << 20 };
 
-bool weft__timing_fits(size_t bytes) {
+bool weft__timing_fits(const weft__cuda *d, size_t bytes) {
     size_t unused = 0, total = 0;
-    return weft__cu.cuMemGetInfo_v2(&unused, &total) == 0 && bytes <= unused / 2;
+    return d->cu->cuMemGetInfo_v2(&unused, &total) == 0 && bytes <= unused / 2;
 }
 
 /* Up to RANDOM_BYTES the bits are random, since the speed of a card depends on the values. */
@@ -22,7 +22,7 @@ CUresult weft__timing_fill(weft__cuda *d, CUdeviceptr to, size_t bytes, size_t s
         if (i % size == size - 1) values[i] = f16 ? 0x38 : 0x3f;
         if (size == 8 && i % size == 6) values[i] |= 0xe0;
     }
-    CUresult error = weft__cu.cuMemsetD8Async(to, 0x3c, bytes, d->stream);
+    CUresult error = d->cu->cuMemsetD8Async(to, 0x3c, bytes, d->stream);
     if (!error) error = weft__cuda_put(d, to, values, some);
     weft__free(d->gpu.base.ctx, values);
     return error;
@@ -34,11 +34,11 @@ float weft__timing_of(weft__cuda *d, weft__timing_run run, const void *call, con
     if (!run(d, call)) return -1;
     for (int i = 0; i < RUNS && (i == 0 || best <= 0 || least < FAR * best); i++) {
         float ms;
-        CUresult error = weft__cu.cuEventRecord(events[0], d->stream);
+        CUresult error = d->cu->cuEventRecord(events[0], d->stream);
         if (error || !run(d, call)) return -1;
-        error = weft__cu.cuEventRecord(events[1], d->stream);
-        if (!error) error = weft__cu.cuEventSynchronize(events[1]);
-        if (!error) error = weft__cu.cuEventElapsedTime(&ms, events[0], events[1]);
+        error = d->cu->cuEventRecord(events[1], d->stream);
+        if (!error) error = d->cu->cuEventSynchronize(events[1]);
+        if (!error) error = d->cu->cuEventElapsedTime(&ms, events[0], events[1]);
         if (error) return -1;
         if (least < 0 || ms < least) least = ms;
     }

@@ -10,7 +10,7 @@
 #define WEFT_TIMING_BETTER 0.97F
 
 /* Returns whether so much memory may be allocated for timing. */
-bool weft__timing_fits(size_t bytes);
+bool weft__timing_fits(const weft__cuda *d, size_t bytes);
 /* Fills memory with numbers between 1/2 and 2, of 2, 4 or 8 bytes. f16: those of 2 bytes are f16, not bf16.
  */
 CUresult weft__timing_fill(weft__cuda *d, CUdeviceptr to, size_t bytes, size_t size, bool f16);

@@ -18,11 +18,32 @@ static const char *find_cards(char text[WEFT_COMPONENT_TEXT]) {
     return n ? NULL : why;
 }
 
+/* The library tells its version only where it finds a card. Elsewhere this returns the file. */
+static const char *find_blas(char text[WEFT_COMPONENT_TEXT]) {
+    static char why[WEFT_BLAS_WHY];
+    char name[WEFT_BLAS_VERSION];
+    const weft__cuda_found *list;
+    const char *reason = weft__blas_open(&weft__hipblas);
+    if (reason) return reason;
+    if (!weft__hip_devices(&list, &reason)) {
+        snprintf(text, WEFT_COMPONENT_TEXT, "%.200s", weft__hipblas.library->path);
+        return NULL;
+    }
+    cublasLtHandle_t handle = weft__blas_handle(&weft__hipblas, "", why);
+    if (!handle) return why;
+    weft__blas_version(&weft__hipblas, name);
+    weft__hipblas.functions->cublasLtDestroy(handle);
+    snprintf(text, WEFT_COMPONENT_TEXT, "%s", name);
+    return NULL;
+}
+
 bool weft__hip_component(const char *name, char text[WEFT_COMPONENT_TEXT]) {
     const char *why;
     text[0] = 0;
     if (strcmp(name, "card") == 0) {
         why = find_cards(text);
+    } else if (strcmp(name, "hipBLASLt") == 0) {
+        why = find_blas(text);
     } else if (strcmp(name, "RCCL") == 0) {
         why = weft__nccl_open(&weft__rccl);
         if (!why) weft__nccl_name(&weft__rccl, text);

@@ -5,8 +5,8 @@
 
 #include "device/cuda/components.h"
 
-/* Returns whether a component is installed: "runtime", "card" or "hipRTC". text receives its version, or why
- * it is missing and what helps. */
+/* Returns whether a component is installed: "runtime", "card", "hipRTC", "hipBLASLt" or "RCCL". text
+ * receives its version, or why it is missing and what helps. */
 bool weft__hip_component(const char *name, char text[WEFT_COMPONENT_TEXT]);
 
 #endif

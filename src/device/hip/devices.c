@@ -6,11 +6,12 @@
 
 #include "device/hip/hip.h"
 
-enum { WARP = 32, GROUP_BYTES = 64 << 10 };
+enum { WARP = 32, GROUP_BYTES = 64 << 10, PRODUCTS = 160 };
 
 static weft__cuda_found found[WEFT_HIP_CARDS];
 static char why_none[500];
-static const weft__cuda_api api = {&weft__hip.cu, &weft__hiprtc, &weft__hip_kind, &weft__rccl};
+static const weft__cuda_api api = {&weft__hip.cu, &weft__hiprtc, &weft__hip_kind, &weft__rccl,
+                                   &weft__hipblas};
 
 /* ---- finding cards ---- */
 
@@ -32,8 +33,21 @@ static void hip_devices_check(weft__cuda_found *f, const char *no_compiler) {
         snprintf(reason, size, "its wavefronts have %d lanes, and Weft knows those of 32 and 64", f->wave);
 }
 
+/* Writes whether hipBLASLt computes the card's matmuls. The library tells its version only when the card is
+ * opened. */
+static void hip_devices_products(const weft__cuda_found *f, char text[PRODUCTS]) {
+    const char *missing = weft__hipblas.knows(f->arch) ? weft__blas_open(&weft__hipblas) : "";
+    if (!missing)
+        snprintf(text, PRODUCTS, "hipBLASLt");
+    else if (!*missing)
+        snprintf(text, PRODUCTS, "no hipBLASLt (matmuls on own kernels: it has none for this architecture)");
+    else
+        snprintf(text, PRODUCTS, "no hipBLASLt (matmuls on own kernels: %s)",
+                 strncmp(missing, "WEFT", 4) == 0 ? missing : "install hipblaslt of ROCm 6.1 or later");
+}
+
 static void hip_devices_describe(weft__cuda_found *f, int i, const char *no_compiler) {
-    char compiler[WEFT_HIP_VERSION] = "no hipRTC", runtime[WEFT_HIP_VERSION];
+    char compiler[WEFT_HIP_VERSION] = "no hipRTC", runtime[WEFT_HIP_VERSION], products[PRODUCTS];
     size_t memory = 0;
     weft_gpu_found *g = &f->gpu;
     *f = (weft__cuda_found){.gpu = {.gpu = true, .f64 = true}, .api = &api};
@@ -58,9 +72,10 @@ static void hip_devices_describe(weft__cuda_found *f, int i, const char *no_comp
     if (!no_compiler) weft__hiprtc_version(compiler);
     weft__hip_version(runtime);
     snprintf(f->compiler, sizeof f->compiler, "%s %s %s", compiler, runtime, f->arch);
-    snprintf(g->detail, sizeof g->detail, "%.120s, %.*s, wavefronts of %d, %s, %s", g->name,
+    hip_devices_products(f, products);
+    snprintf(g->detail, sizeof g->detail, "%.120s, %.*s, wavefronts of %d, %s, %s, %s", g->name,
              (int)strcspn(f->arch, ":"), f->arch[0] ? f->arch : "unknown architecture", f->wave, runtime,
-             compiler);
+             compiler, products);
 }
 
 /* The file by which the runtime uses AMD's cards. */

@@ -1,16 +1,22 @@
-/* The HIP device: the table of its functions. All of them are those of CUDA's driver, without CUDA's
- * libraries: Weft's own kernels compute matmuls, convolutions and attention. RCCL adds the gradients of
- * several cards. Must not know: what kernels compute. Read next: hip.h, cuda/driver/open.c, cuda/run.c. */
+/* The HIP device: the table of its functions. All of them are those of CUDA's driver. hipBLASLt computes
+ * matmuls, and RCCL adds the gradients of several cards. Weft's own kernels compute convolutions and
+ * attention. Must not know: what kernels compute. Read next: hip.h, cuda/driver/open.c, cuda/run.c. */
 #include "device/cuda/nccl/link.h"
 #include "device/hip/hip.h"
 
-static weft_status hip_offer(weft_gpu_device *device, weft_launches *launches, const weft_command *command) {
-    return weft__nccl_offer_exchange(weft__cuda_of_gpu(device), launches, command);
+static void hip_close(weft_gpu_device *device) {
+    weft__cuda *d = weft__cuda_of_gpu(device);
+    if (d->context && weft__cuda_enter(d) == 0) {
+        weft__blas_close(d);
+        weft__cuda_leave(d);
+    }
+    weft__nccl_exchanges_close(d);
+    weft__cuda_close(device);
 }
 
-static void hip_close(weft_gpu_device *device) {
-    weft__nccl_exchanges_close(weft__cuda_of_gpu(device));
-    weft__cuda_close(device);
+static weft_status hip_offer(weft_gpu_device *device, weft_launches *launches, const weft_command *command) {
+    WEFT_TRY(weft__nccl_offer_exchange(weft__cuda_of_gpu(device), launches, command));
+    return weft__blas_offer(weft__cuda_of_gpu(device), launches, command);
 }
 
 static const weft_gpu_backend backend = {
@@ -44,6 +50,10 @@ static weft_status hip_open(weft_context *ctx, const char *selector, const weft_
     return weft__gpu_open(ctx, &backend, selector, options, device);
 }
 
+static bool hip_takes(weft_device *device, const weft_heavy *heavy) {
+    return weft__gpu_device_takes(device, heavy) && weft__blas_suits(weft__cuda_of(device), heavy);
+}
+
 static void hip_set_timing(weft_device *device, bool on) { weft__gpu_of(device)->timing = on; }
 
 static const weft_device_extras extras = {
@@ -73,7 +83,7 @@ const weft_device_ops weft__device_hip = {
     .upload = weft__gpu_upload,
     .download = weft__gpu_download,
     .zero = weft__gpu_buffer_zero,
-    .takes = weft__gpu_device_takes,
+    .takes = hip_takes,
     .build = weft__gpu_build,
     .executable_free = weft__gpu_executable_free,
     .run = weft__gpu_run,

@@ -1,6 +1,6 @@
 /* AMD's cards by HIP, which is CUDA under other names: device/cuda/driver and cuda/run.c serve both. This
  * folder has what differs. Must not know: what kernels compute. Read next: library.c (runtime and compiler),
- * adapt.c (functions that differ), devices.c (cards), hip.c (device), docs/devices.md. */
+ * adapt.c (functions that differ), blas.c (hipBLASLt), devices.c (cards), hip.c (device), docs/devices.md. */
 #ifndef WEFT_DEVICE_HIP_HIP_H
 #define WEFT_DEVICE_HIP_HIP_H
 
@@ -53,10 +53,26 @@ const char *weft__hip_open_compiler(void);
 void weft__hip_forget_libraries(void);
 extern const weft_nvrtc weft__hiprtc;
 extern weft_nccl weft__rccl;
+/* For weft_shared_library.search: finds a library of ROCm. */
+void *weft__hip_search(const weft_shared_library *library, char path[WEFT_LIBRARY_PATH]);
 /* Writes versions, such as "HIP 6.3.42134" and "hipRTC 6.3". Each library must be open. */
 enum { WEFT_HIP_VERSION = 40 };
 void weft__hip_version(char text[WEFT_HIP_VERSION]);
 void weft__hiprtc_version(char text[WEFT_HIP_VERSION]);
+
+/* ---- blas.c ---- */
+
+/* hipBLASLt by the names of cuBLASLt, with cuBLASLt's arguments and numbers. */
+extern weft_blas weft__hipblas;
+/* A proposal of hipBLASLt: hipblasLtMatmulHeuristicResult_t. */
+enum { WEFT_HIPBLAS_ALGO = 24 }; /* bytes of hipblasLtMatmulAlgo_t */
+typedef struct weft__hipblas_result {
+    _Alignas(8) unsigned char algo[WEFT_HIPBLAS_ALGO];
+    size_t workspace;
+    unsigned state;
+    float waves;
+    int reserved[4];
+} weft__hipblas_result;
 
 /* ---- adapt.c ---- */
 

@@ -55,7 +55,7 @@ static void *open_named(const weft_shared_library *l, const char *variable, char
     return handle ? handle : open_in(l, folder, "/lib", path);
 }
 
-static void *search(const weft_shared_library *l, char path[WEFT_LIBRARY_PATH]) {
+void *weft__hip_search(const weft_shared_library *l, char path[WEFT_LIBRARY_PATH]) {
     void *handle = open_named(l, "WEFT_HIP_PATH", path);
     if (!handle) handle = open_in(l, NULL, "", path);
     if (!handle) handle = open_named(l, "ROCM_PATH", path);
@@ -105,7 +105,7 @@ static weft_shared_library runtime = {
         "install the HIP runtime of ROCm (AMD: hip-runtime-amd; Debian: libamdhip64-5; $WEFT_HIP_PATH names "
         "a folder with it)",
     .old = "install ROCm 5, 6 or 7; until then opencl serves its cards",
-    .search = search,
+    .search = weft__hip_search,
     .start = start};
 
 const char *weft__hip_open_library(void) {
@@ -182,11 +182,12 @@ weft_nccl weft__rccl = {.name = "RCCL",
                                     .absent = "install RCCL of ROCm, in the version of the HIP runtime (AMD: "
                                               "rccl; $WEFT_HIP_PATH names a folder with it)",
                                     .old = "install RCCL of a newer ROCm",
-                                    .search = search}};
+                                    .search = weft__hip_search}};
 
 void weft__hip_forget_libraries(void) {
     runtime.looked = compiler.looked = false;
     weft__nccl_forget(&weft__rccl);
+    weft__blas_forget(&weft__hipblas);
 }
 
 /* No option changes floating-point results, as in cuda/driver/nvrtc.c. Division and roots of f32 are rounded

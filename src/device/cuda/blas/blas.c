@@ -11,12 +11,11 @@
 #include "device/cuda/blas/search.h"
 
 weft__blas_functions weft__blas;
-const char *weft__blas_file;
 
 static const char *const files[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 
 static const weft_shared_symbol wanted[] = {
-#define BLAS_FUNCTION(result, name, arguments) {#name, offsetof(weft__blas_functions, name)},
+#define BLAS_FUNCTION(result, name, hip, arguments) {#name, offsetof(weft__blas_functions, name)},
 #include "device/cuda/blas/blas.def"
 #undef BLAS_FUNCTION
 };
@@ -24,15 +23,38 @@ static const weft_shared_symbol wanted[] = {
 static weft_shared_library library =
     WEFT_CUDA_LIBRARY("cuBLASLt", "nvidia-cublas", files, wanted, weft__blas);
 
-const char *weft__blas_open(void) {
+weft_blas weft__cublas = {.name = "cuBLASLt",
+                          .prefix = "cublasLt",
+                          .functions = &weft__blas,
+                          .library = &library,
+                          .revision = "",
+                          .no_memory = CUBLAS_STATUS_ALLOC_FAILED,
+                          .alignment = 1};
+
+const char *weft__blas_open(const weft_blas *blas) {
     const char *setting = secure_getenv("WEFT_MATMUL");
     if (setting && strcmp(setting, "own") == 0) return "WEFT_MATMUL=own";
-    return weft__shared_library_open(&library, weft__blas_file, NULL);
+    const char *why = blas->open_first ? blas->open_first() : NULL;
+    return why ? why : weft__shared_library_open(blas->library, blas->file, NULL);
 }
 
-void weft__blas_forget(void) { library.looked = false; }
+void weft__blas_forget(weft_blas *blas) { blas->library->looked = false; }
 
-void weft__blas_version(char text[32]) {
-    const size_t version = weft__blas.cublasLtGetVersion();
-    snprintf(text, 32, "cuBLASLt %zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
+void weft__blas_version(const weft_blas *blas, char text[WEFT_BLAS_VERSION]) {
+    const size_t version = blas->functions->cublasLtGetVersion();
+    snprintf(text, WEFT_BLAS_VERSION, "%s %zu.%zu.%zu", blas->name, version / 10000, version / 100 % 100,
+             version % 100);
+}
+
+cublasLtHandle_t weft__blas_handle(const weft_blas *blas, const char *arch, char why[WEFT_BLAS_WHY]) {
+    cublasLtHandle_t handle = NULL;
+    const unsigned error = blas->functions->cublasLtCreate(&handle);
+    if (error) {
+        snprintf(why, WEFT_BLAS_WHY, "%sCreate returned %s", blas->prefix,
+                 blas->functions->cublasLtGetStatusName(error));
+        return NULL;
+    }
+    if (!blas->check || blas->check(handle, arch, why)) return handle;
+    blas->functions->cublasLtDestroy(handle);
+    return NULL;
 }

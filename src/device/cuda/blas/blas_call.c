@@ -1,12 +1,12 @@
-/* Matmuls of a program as calls of cuBLASLt: which ones it computes, their launches, and the call itself.
- * Must not know: descriptors, algorithms. Read next: blas_problem.c, blas_plan.c. */
+/* Matmuls of a program as calls of cuBLASLt, or hipBLASLt: which ones it computes, their launches, and the
+ * call itself. Must not know: descriptors, algorithms. Read next: blas_problem.c, blas_plan.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "device/cuda/blas/blas_plan.h"
 #include "kernel/source.h"
 
-enum { ALIGNED = 16 };
+enum { ALIGNED = 16, SCRATCH_LEAST = 256 };
 
 /* ---- which matmuls ---- */
 
@@ -86,10 +86,11 @@ static CUresult blas_call_run(weft__cuda *d, const weft_call *call, void *const 
     if (plan->algorithm.workspace) at.workspace = blas_call_take(&addresses);
     const unsigned error = weft__blas_multiply(&d->blas, plan, &plan->algorithm, &at, stream);
     if (!error) return 0;
-    snprintf(d->said, sizeof d->said, "cuBLASLt refuses a matmul of %lld x %lld x %lld: %s",
+    const weft_blas *blas = d->blas.blas;
+    snprintf(d->said, sizeof d->said, "%s refuses a matmul of %lld x %lld x %lld: %s", blas->name,
              (long long)p->d.columns, (long long)p->d.rows, (long long)weft__blas_k(p),
-             weft__blas.cublasLtGetStatusName(error));
-    return error == CUBLAS_STATUS_ALLOC_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+             blas->functions->cublasLtGetStatusName(error));
+    return error == blas->no_memory ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- launches ---- */
@@ -132,6 +133,13 @@ weft_status weft__blas_narrow(weft_launches *launches, const weft__blas_problem 
     return WEFT_OK;
 }
 
+/* Returns the bytes of scratch memory that a call gets. Launches with scratch memory never run at the same
+ * time (driver/graph.c), so a library whose calls must not do so always gets some. */
+static int64_t workspace_of(const weft__cuda *d, const weft__blas_plan *plan) {
+    const int64_t bytes = (int64_t)plan->algorithm.workspace;
+    return d->blas.blas->alone && bytes < SCRATCH_LEAST ? SCRATCH_LEAST : bytes;
+}
+
 weft_status weft__blas_offer(weft__cuda *d, weft_launches *launches, const weft_command *command) {
     weft__blas_operands of;
     weft_argument arguments[7];
@@ -143,6 +151,7 @@ weft_status weft__blas_offer(weft__cuda *d, weft_launches *launches, const weft_
     plan->call.run = blas_call_run;
     const weft__blas_problem *p = &plan->key.problem;
     const int64_t room = of.narrow ? (p->d.rows * 2 + 255) / 256 * 256 : 0;
+    const int64_t workspace = workspace_of(d, plan);
     const int operands[] = {of.a, of.b, of.d, of.c, of.narrow ? -1 : of.bias, of.aux};
     for (int i = 0; i < 6; i++) {
         if (i == 4 && of.narrow) arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_SCRATCH};
@@ -152,11 +161,11 @@ weft_status weft__blas_offer(weft__cuda *d, weft_launches *launches, const weft_
                                          .written = i == 2 || i == 5 ||
                                                     (i == 4 && p->epilogue == CUBLASLT_EPILOGUE_BGRADB)};
     }
-    if (plan->algorithm.workspace)
+    if (workspace)
         arguments[n++] = (weft_argument){.kind = WEFT_ARGUMENT_SCRATCH, .i = room, .written = true};
     if (of.narrow) WEFT_TRY(weft__blas_narrow(launches, p, &of));
-    launches->scratch_bytes = room + (int64_t)plan->algorithm.workspace;
-    const weft_launch launch = {.name = "cublasLt",
+    launches->scratch_bytes = room + workspace;
+    const weft_launch launch = {.name = d->blas.blas->prefix,
                                 .call = &plan->call,
                                 .n_arguments = n,
                                 .arguments = arguments,

@@ -61,8 +61,8 @@ weft__blas_plan *weft__blas_plan_of(weft__cuda *d, const weft__blas_key *key);
 
 /* Make the descriptors of plan->key. Return 0 or the library's error. Call weft__blas_undescribe in any
  * case. */
-unsigned weft__blas_describe(weft__blas_plan *plan);
-void weft__blas_undescribe(weft__blas_plan *plan);
+unsigned weft__blas_describe(const weft__blas_functions *f, weft__blas_plan *plan);
+void weft__blas_undescribe(const weft__blas_functions *f, weft__blas_plan *plan);
 
 /* Submits the matmul. Returns 0 or the library's error. */
 unsigned weft__blas_multiply(const weft__blas_state *state, const weft__blas_plan *plan,

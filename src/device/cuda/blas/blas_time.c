@@ -1,4 +1,4 @@
-/* Finds the fastest of the algorithms that cuBLASLt proposes, on memory of its own.
+/* Finds the fastest of the algorithms that cuBLASLt, or hipBLASLt, proposes, on memory of its own.
  * Must not know: where the choice is stored. Read next: blas_plan.c. */
 #include "device/cuda/blas/blas_plan.h"
 #include "device/cuda/timing.h"
@@ -27,13 +27,12 @@ static bool blas_time_run(weft__cuda *d, const void *call) {
 /* Returns the milliseconds of writing D once. */
 static float time_sweep(weft__cuda *d, CUdeviceptr to, size_t bytes, const CUevent events[2]) {
     float ms = 0;
-    CUresult error = weft__cu.cuMemsetD8Async(to, 0x3c, bytes, d->stream);
-    if (!error) error = weft__cu.cuEventRecord(events[0], d->stream);
-    for (int run = 0; run < RUNS && !error; run++)
-        error = weft__cu.cuMemsetD8Async(to, 0x3c, bytes, d->stream);
-    if (!error) error = weft__cu.cuEventRecord(events[1], d->stream);
-    if (!error) error = weft__cu.cuEventSynchronize(events[1]);
-    if (!error) error = weft__cu.cuEventElapsedTime(&ms, events[0], events[1]);
+    CUresult error = d->cu->cuMemsetD8Async(to, 0x3c, bytes, d->stream);
+    if (!error) error = d->cu->cuEventRecord(events[0], d->stream);
+    for (int run = 0; run < RUNS && !error; run++) error = d->cu->cuMemsetD8Async(to, 0x3c, bytes, d->stream);
+    if (!error) error = d->cu->cuEventRecord(events[1], d->stream);
+    if (!error) error = d->cu->cuEventSynchronize(events[1]);
+    if (!error) error = d->cu->cuEventElapsedTime(&ms, events[0], events[1]);
     return error ? 0 : ms / (float)RUNS;
 }
 
@@ -43,8 +42,8 @@ static weft__blas_timing time_all(weft__cuda *d, const weft__blas_plan *plan,
     weft__blas_timing timing = {.gain = 1, .proposed = count};
     CUevent events[2] = {NULL, NULL};
     float first = -1, best = -1;
-    CUresult error = weft__cu.cuEventCreate(&events[0], CU_EVENT_DEFAULT);
-    if (!error) error = weft__cu.cuEventCreate(&events[1], CU_EVENT_DEFAULT);
+    CUresult error = d->cu->cuEventCreate(&events[0], CU_EVENT_DEFAULT);
+    if (!error) error = d->cu->cuEventCreate(&events[1], CU_EVENT_DEFAULT);
     for (int i = 0; i < count && !error && !weft__interrupted(d->gpu.base.ctx); i++) {
         const attempt one = {plan, &algorithms[i], at};
         const float ms = weft__timing_of(d, blas_time_run, &one, events, best);
@@ -57,7 +56,7 @@ static weft__blas_timing time_all(weft__cuda *d, const weft__blas_plan *plan,
     if (first > 0 && best > 0) timing.gain = (double)(first / best);
     if (best > 0) timing.ms = best, timing.sweep = time_sweep(d, at->d, d_bytes, events);
     for (int i = 0; i < 2; i++)
-        if (events[i]) weft__cu.cuEventDestroy_v2(events[i]);
+        if (events[i]) d->cu->cuEventDestroy_v2(events[i]);
     return timing;
 }
 
@@ -78,7 +77,7 @@ weft__blas_timing weft__blas_fastest(weft__cuda *d, const weft__blas_plan *plan,
         if (algorithms[i].workspace > bytes[WORKSPACE]) bytes[WORKSPACE] = (size_t)algorithms[i].workspace;
     size_t all = 0;
     for (int i = 0; i < BUFFERS; i++) all += bytes[i];
-    bool made = weft__timing_fits(all);
+    bool made = weft__timing_fits(d, all);
     for (int i = 0; i < BUFFERS && made; i++)
         made = !bytes[i] ||
                weft__gpu_memory_new(&d->gpu, bytes[i], "memory for timing matmuls", &memory[i]) == WEFT_OK;

@@ -68,7 +68,7 @@ static bool make_operands(engine_search *s) {
     const weft_dnn_problem *p = s->problem;
     size_t bytes = 0, at = 0;
     for (int i = 0; i < p->count; i++) bytes += dnn_choice_aligned(p->tensors[i].bytes);
-    if (!weft__timing_fits(bytes + (size_t)p->request.workspace) ||
+    if (!weft__timing_fits(s->d, bytes + (size_t)p->request.workspace) ||
         weft__gpu_memory_new(&s->d->gpu, bytes + ALIGNMENT, "memory for timing cuDNN", &s->operands) !=
             WEFT_OK)
         return false;

@@ -17,7 +17,7 @@ enum { CARDS_MOST = 16, LEAST_VERSION = 12000 };
 static bool driver;
 static weft__cuda_found found[CARDS_MOST];
 static char why_none[600];
-static const weft__cuda_api api = {&weft__cu, &weft__nvrtc, &weft__cuda_kind, &weft__nccl};
+static const weft__cuda_api api = {&weft__cu, &weft__nvrtc, &weft__cuda_kind, &weft__nccl, &weft__cublas};
 
 /* ---- finding cards ---- */
 
@@ -117,12 +117,12 @@ static void cuda_devices_describe(weft__cuda_found *f, int i, int version, const
         weft__nvrtc_version(&major, &minor);
     }
     snprintf(f->compiler, sizeof f->compiler, "NVRTC %d.%d %s", major, minor, f->arch);
-    const char *no_products = weft__blas_open();
+    const char *no_products = weft__blas_open(&weft__cublas);
     if (no_products)
         snprintf(products, sizeof products, "no cuBLASLt (matmuls on own kernels: %s)",
                  strncmp(no_products, "WEFT", 4) == 0 ? no_products : "pip install nvidia-cublas");
     else
-        weft__blas_version(products);
+        weft__blas_version(&weft__cublas, products);
     weft__dnn_describe(attention);
     write_version(version, text);
     snprintf(g->detail, sizeof g->detail, "%.120s, compute capability %d.%d, driver %s, NVRTC %d.%d, %s, %s",
@@ -221,7 +221,7 @@ void weft__cuda_forget(void) {
     weft__cuda_kind.looked = false;
     weft__cuda_forget_library();
     weft__nvrtc_forget();
-    weft__blas_forget();
+    weft__blas_forget(&weft__cublas);
     weft__dnn_forget();
     weft__nvml_forget();
 }

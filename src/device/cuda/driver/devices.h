@@ -12,7 +12,8 @@ typedef struct weft__cuda_api {
     const weft__cuda_functions *cu;
     const weft_nvrtc *compiler;
     weft_gpu_devices *kind;
-    struct weft_nccl *nccl; /* adds up over cards (nccl/nccl.h) */
+    struct weft_nccl *nccl;       /* adds up over cards (nccl/nccl.h) */
+    const struct weft_blas *blas; /* matmuls (blas/blas.h) */
 } weft__cuda_api;
 
 typedef struct weft__cuda_found {

@@ -1,5 +1,6 @@
 /* Matrix cores of AMD's cards, for HIP kernels with WEFT_PRELUDE_MATRIX: the words of tensor.cu that matmul_tensor.cl
- * uses, by builtins of clang. All lanes of a wavefront call them together. A warp is a wavefront here.
+ * and attention_tensor.cl use, by builtins of clang. All lanes of a wavefront call them together. A warp is a wavefront
+ * here.
  *
  * A fragment of a has 16 rows, one of b 16 columns, and both have 16 steps of k. Lane l has row or column l % 16. d is
  * 16 x 16. Lane l has column l % 16 of d.
@@ -18,12 +19,35 @@
  *
  * Source: AMD Matrix Instruction Calculator (github.com/ROCm/amd_matrix_instruction_calculator, --detail-instruction)
  * for CDNA 1 to 3, RDNA 3 and 4; MIOpen's manual for subnormal numbers. Comes after common.cl. Read next:
- * matmul_tensor.cl. */
+ * matmul_tensor.cl, attention_tensor.cl. */
 
 #ifndef W_WAVE_BARRIER
 #define W_WAVE_BARRIER() __builtin_amdgcn_wave_barrier()
 #endif
 #define w_warp() w_ordered("wavefront", W_WAVE_BARRIER()) /* lanes see what the others wrote before it */
+
+/* Returns the x of the lane whose number differs in bit `by`. All lanes of the wavefront call it. */
+#ifndef W_WAVE_PERMUTE
+#define W_WAVE_PERMUTE(at, x) __builtin_amdgcn_ds_bpermute(at, x)
+#endif
+template <class T> W_FN T w_core_near(T x, int by) {
+    static_assert(sizeof(T) % sizeof(int) == 0, "whole words");
+    union {
+        T value;
+        int words[sizeof(T) / sizeof(int)];
+    } u;
+    u.value = x;
+    _Pragma("unroll") for (int i = 0; i < (int)(sizeof(T) / sizeof(int)); i++)
+        u.words[i] = W_WAVE_PERMUTE(4 * (w_lane_number() ^ by), u.words[i]);
+    return u.value;
+}
+
+/* Returns 2 to the power of x, within 2 ULP. Subnormal numbers may be 0. */
+#if __has_builtin(__builtin_amdgcn_exp2f)
+W_FN float w_exp2_normal(float x) { return __builtin_amdgcn_exp2f(x); }
+#else
+W_FN float w_exp2_normal(float x) { return __builtin_exp2f(x); }
+#endif
 
 /* The words are explained in tensor.cu. W_CORE_K: the first element of k of a lane. */
 #define W_CORE_ACROSS 16
@@ -65,6 +89,15 @@
 #undef W_ENTRY_ITEMS
 #define W_ENTRY_ITEMS(x, y, z) __launch_bounds__((x) * (y) * (z)) W_TWO_WAVES
 #endif
+/* Returns x. The compiler computes anew what follows from it. Otherwise it would keep the addresses of all fragments in
+ * registers during a loop. */
+#ifndef W_CORE_ANEW
+#define W_CORE_ANEW(x) __asm__ volatile("" : "+v"(x))
+#endif
+W_FN int w_core_anew(int x) {
+    W_CORE_ANEW(x);
+    return x;
+}
 W_FN int w_core_row(int lane, int i) { return W_CORE_ROW(lane, i); }
 W_FN int w_core_column(int lane, int i) { return lane % 16; }
 

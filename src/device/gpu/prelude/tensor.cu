@@ -32,6 +32,12 @@
 W_FN int w_core_row(int lane, int i) { return lane / 4 + i / 2 * 8; }
 W_FN int w_core_column(int lane, int i) { return lane % 4 * 2 + i % 2; }
 
+/* Returns the x of the lane whose number differs in bit `by`. */
+template <class T> W_FN T w_core_near(T x, int by) { return __shfl_xor_sync(~0u, x, by); }
+
+/* Returns x. The compiler of another maker would otherwise keep too much in registers (matrix.cu). */
+W_FN int w_core_anew(int x) { return x; }
+
 /* Return an address in local memory, in bytes, and what is there. */
 typedef uint w_address;
 W_FN w_address w_local_at(const void *p) { return (uint)__cvta_generic_to_shared(p); }

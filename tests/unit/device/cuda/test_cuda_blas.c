@@ -1,5 +1,6 @@
-/* src/device/cuda/blas*.c. If cublasLt.h and the library are installed, compares declarations and descriptors
- * with them. With the simulated library (tests/cuda/blas.c), checks:
+/* src/device/cuda/blas, and src/device/hip/blas.c with WEFT_TEST_GPU=hip. If cublasLt.h and the library are
+ * installed, compares declarations and descriptors with them. With the simulated library (tests/cuda/blas.c,
+ * tests/hip/blas.c), checks:
  * - which matmuls become library calls, with which epilogues, and that the values equal the CPU's;
  * - how an algorithm is chosen and kept;
  * - what happens with matmuls that the library declines, and with a forged choice.
@@ -27,9 +28,10 @@
 #include "base/base.h"
 #include "cuda/fake.h"
 #include "device/cuda/blas/blas_plan.h"
+#include "device/hip/components.h"
 
 #if __has_include(<cublasLt.h>)
-#define BLAS_FUNCTION(result, name, arguments)                                                               \
+#define BLAS_FUNCTION(result, name, hip, arguments)                                                          \
     _Static_assert(__builtin_types_compatible_p(result(*) arguments, __typeof__(&name)),                     \
                    #name " is declared otherwise");
 #define BLAS_CONSTANT(name, value) _Static_assert((int)(name) == (value), #name " has another value");
@@ -43,25 +45,55 @@ _Static_assert(sizeof(cublasLtMatmulHeuristicResult_t) == 96 &&
                "a proposal lies otherwise");
 #endif
 
+/* of device/hip/hip.h, which may not be included with cublasLt.h: both define its types */
+extern weft_blas weft__hipblas;
+int weft__hip_devices(const weft__cuda_found **list, const char **why);
+void weft__hip_forget(void);
+
+static bool on_hip(void) {
+    const char *named = getenv("WEFT_TEST_GPU");
+    return named && strcmp(named, "hip") == 0;
+}
+
+static weft_blas *library(void) { return on_hip() ? &weft__hipblas : &weft__cublas; }
+static const char *device(void) { return on_hip() ? "hip" : "cuda"; }
+
+static bool has_card(const weft__cuda_found **list) {
+    const char *why;
+    return (on_hip() ? weft__hip_devices(list, &why) : weft__cuda_devices(list, NULL)) &&
+           !(*list)[0].gpu.reason[0];
+}
+
+static const weft_device_ops *ops(void) { return on_hip() ? &weft__device_hip : &weft__device_cuda; }
+
+static void forget(void) {
+    if (on_hip())
+        weft__hip_forget();
+    else
+        weft__cuda_forget();
+}
+
 /* The counters of the simulated library. NULL if the library is real, or missing. */
 static fake_blas_state *counts(void) {
     const weft__cuda_found *list;
-    if (!weft__cuda_devices(&list, NULL) || list[0].gpu.reason[0]) return NULL;
-    void *library = dlopen("libcublasLt.so.13", RTLD_NOLOAD | RTLD_NOW);
-    return library ? dlsym(library, "fake_blas") : NULL;
+    if (!has_card(&list)) return NULL;
+    void *file = dlopen(on_hip() ? "libhipblaslt.so.0" : "libcublasLt.so.13", RTLD_NOLOAD | RTLD_NOW);
+    return file ? dlsym(file, "fake_blas") : NULL;
 }
 
 /* Is there a GPU, real or simulated, and a library for it? */
 static bool ready(void) {
     const weft__cuda_found *list;
-    return weft__cuda_devices(&list, NULL) && !list[0].gpu.reason[0] && !weft__blas_open();
+    return has_card(&list) && !weft__blas_open(library());
 }
 
+static weft_open_options on_gpu;
 static char folder[] = "/tmp/weft_test_blas_XXXXXX";
 
 static int setup(void **state) {
     (void)state;
     weft__cuda_hook.call_worth = 1;
+    on_gpu.device = device();
     return mkdtemp(folder) && setenv("WEFT_KERNEL_CACHE", folder, 1) == 0 ? 0 : -1;
 }
 
@@ -97,7 +129,8 @@ typedef struct product {
     bool at, bt, once; /* stored transposed; b serves the whole batch */
     int64_t margin;    /* columns of a that are not used */
     follows then;
-    bool call, epilogue; /* expected: a library call, with an epilogue */
+    bool call, epilogue;                     /* expected: a library call, with an epilogue */
+    enum { SAME, NO_CALL, NO_EPILOGUE } hip; /* expected of hipBLASLt */
 } product;
 
 static const product products[] = {
@@ -105,12 +138,12 @@ static const product products[] = {
     {"nt", WEFT_F32, 1, 24, 17, 40, .bt = true, .call = true},
     {"tn", WEFT_F32, 1, 24, 17, 40, .at = true, .call = true},
     {"tt", WEFT_F32, 1, 24, 17, 40, .at = true, .bt = true, .call = true},
-    {"f64", WEFT_F64, 1, 9, 33, 21, .bt = true, .call = true},
+    {"f64", WEFT_F64, 1, 9, 33, 21, .bt = true, .call = true, .hip = NO_CALL},
     {"f16", WEFT_F16, 1, 24, 16, 40, .call = true},
     {"bf16", WEFT_BF16, 1, 24, 16, 40, .at = true, .call = true},
     {"batch", WEFT_F32, 3, 12, 10, 14, .bt = true, .call = true},
-    {"batch of one b", WEFT_F32, 3, 12, 10, 14, .at = true, .once = true, .call = true},
-    {"part of a", WEFT_F32, 1, 24, 17, 40, .margin = 3, .call = true},
+    {"batch of one b", WEFT_F32, 3, 12, 10, 14, .at = true, .once = true, .call = true, .hip = NO_CALL},
+    {"part of a", WEFT_F32, 1, 24, 17, 40, .margin = 3, .call = true, .hip = NO_CALL},
     {"column", WEFT_F32, 1, 24, 1, 40, .then = NOTHING},
     {"row", WEFT_F32, 1, 1, 24, 40, .then = NOTHING},
     {"integers", WEFT_I32, 1, 24, 17, 40, .then = NOTHING},
@@ -122,14 +155,18 @@ static const product products[] = {
     {"base", WEFT_F32, 1, 24, 17, 40, .bt = true, .then = BASE, .call = true, .epilogue = true},
     {"base", WEFT_BF16, 2, 24, 17, 40, .then = BASE, .call = true, .epilogue = true},
     {"bias, base", WEFT_F32, 1, 24, 17, 40, .then = BIAS_BASE, .call = true, .epilogue = true},
-    {"scaled", WEFT_F64, 1, 24, 17, 40, .then = SCALED, .call = true},
+    {"scaled", WEFT_F64, 1, 24, 17, 40, .then = SCALED, .call = true, .hip = NO_CALL},
+    {"scaled f32", WEFT_F32, 1, 24, 17, 40, .then = SCALED, .call = true},
     {"widened", WEFT_BF16, 1, 24, 16, 40, .at = true, .then = WIDENED, .call = true},
-    {"gelu", WEFT_BF16, 1, 24, 16, 40, .then = GELU, .call = true, .epilogue = true},
+    {"gelu", WEFT_BF16, 1, 24, 16, 40, .then = GELU, .call = true, .epilogue = true, .hip = NO_EPILOGUE},
     {"gelu of f32", WEFT_F32, 1, 24, 16, 40, .then = GELU, .call = true},
-    {"bias, gelu", WEFT_F16, 1, 24, 16, 40, .then = BIAS_GELU, .call = true, .epilogue = true},
-    {"bias, gelu, aux", WEFT_BF16, 1, 24, 16, 40, .then = BIAS_GELU_AUX, .call = true, .epilogue = true},
+    {"bias, gelu", WEFT_F16, 1, 24, 16, 40, .then = BIAS_GELU, .call = true, .epilogue = true,
+     .hip = NO_EPILOGUE},
+    {"bias, gelu, aux", WEFT_BF16, 1, 24, 16, 40, .then = BIAS_GELU_AUX, .call = true, .epilogue = true,
+     .hip = NO_EPILOGUE},
     {"odd bias, gelu, aux", WEFT_BF16, 1, 24, 15, 40, .then = BIAS_GELU_AUX, .call = true},
-    {"dgelu", WEFT_BF16, 1, 24, 16, 40, .bt = true, .then = DGELU, .call = true, .epilogue = true},
+    {"dgelu", WEFT_BF16, 1, 24, 16, 40, .bt = true, .then = DGELU, .call = true, .epilogue = true,
+     .hip = NO_EPILOGUE},
     {"sums", WEFT_F32, 1, 24, 17, 40, .at = true, .then = SUMS, .call = true, .epilogue = true},
     {"sums of bf16", WEFT_BF16, 1, 24, 16, 40, .at = true, .then = SUMS, .call = true, .epilogue = true},
     {"relu", WEFT_F32, 1, 24, 17, 40, .then = RELU, .call = true},
@@ -189,7 +226,7 @@ typedef struct values {
     float y[MOST], aux[MOST];
 } values;
 
-/* Computes several times. The last runs are graphs on CUDA. */
+/* Computes several times. The last runs are graphs on the GPU. */
 static void compute(weft_context *ctx, const product *p, values *to) {
     const size_t count = (size_t)(p->batch * p->m * p->n);
     for (int run = 0; run < 4; run++) {
@@ -220,24 +257,25 @@ static void compare(const product *p, const float *x, const float *y) {
 static void test_products(void **state) {
     static values own, right;
     (void)state;
-    weft_context *cuda, *cpu;
+    weft_context *gpu, *cpu;
     fake_blas_state *c = counts(), before = {0};
     if (!ready()) return skip();
-    assert_int_equal(weft_open(&(weft_open_options){.device = "cuda"}, &cuda), WEFT_OK);
+    assert_int_equal(weft_open(&(weft_open_options){.device = device()}, &gpu), WEFT_OK);
     assert_int_equal(weft_open(&(weft_open_options){.device = "cpu"}, &cpu), WEFT_OK);
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
         const product *p = &products[i];
         if (c) before = *c;
         compute(cpu, p, &right);
-        compute(cuda, p, &own);
-        if (c &&
-            ((c->products > before.products) != p->call || (c->epilogues > before.epilogues) != p->epilogue))
+        compute(gpu, p, &own);
+        const bool call = p->call && !(on_hip() && p->hip == NO_CALL);
+        const bool epilogue = p->epilogue && !(on_hip() && p->hip != SAME);
+        if (c && ((c->products > before.products) != call || (c->epilogues > before.epilogues) != epilogue))
             fail_msg("%s: %ld calls, %ld with epilogues", p->name, c->products - before.products,
                      c->epilogues - before.epilogues);
         compare(p, own.y, right.y);
         compare(p, own.aux, right.aux);
     }
-    weft_close(cuda);
+    weft_close(gpu);
     weft_close(cpu);
     if (!c) return;
     assert_int_equal(c->objects, 0);
@@ -264,8 +302,10 @@ static long multiply(const weft_open_options *options, float *to, int *choices) 
     return multiply_of(SIDE, options, to, choices);
 }
 
-static const weft_open_options on_cuda = {.device = "cuda"};
 static float first[SIDE * SIDE], second[SIDE * SIDE];
+
+/* How often is the library asked for proposals to check an algorithm that was kept? */
+static long checks(void) { return library()->functions->cublasLtMatmulAlgoCheck ? 0 : 1; }
 
 static void test_choices(void **state) {
     (void)state;
@@ -273,36 +313,36 @@ static void test_choices(void **state) {
     fake_blas_state *c = counts();
     if (!c) return skip();
     const long asked = c->heuristics, done = c->products;
-    const long chosen = multiply(&on_cuda, first, &choices);
+    const long chosen = multiply(&on_gpu, first, &choices);
     assert_int_equal(c->heuristics, asked + 1);
     assert_true(c->products > done + 3 * 2); /* it was measured */
     assert_int_equal(choices, 1);
     const fake_blas_state before = *c;
-    assert_int_equal(multiply(&on_cuda, second, &choices), chosen);
-    assert_int_equal(c->heuristics, before.heuristics);
+    assert_int_equal(multiply(&on_gpu, second, &choices), chosen);
+    assert_int_equal(c->heuristics, before.heuristics + checks());
     assert_int_equal(c->products, before.products + 1);
     assert_int_equal(choices, 1);
     assert_memory_equal(first, second, sizeof first);
     weft_context *ctx; /* a given choice has priority over the disk's, and nothing is measured */
     const int64_t shape[] = {SIDE, SIDE};
-    assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+    assert_int_equal(weft_open(&on_gpu, &ctx), WEFT_OK);
     weft_tensor *a = filled(ctx, WEFT_F32, 2, shape, 1), *b = filled(ctx, WEFT_F32, 2, shape, 2);
     assert_int_equal(weft_read(weft_matmul(a, b), second, sizeof second), WEFT_OK);
     weft_tile_choice given = ctx->device->choices[0];
     weft_close(ctx);
     assert_int_equal(setenv("WEFT_KERNEL_CACHE", "off", 1), 0);
-    assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+    assert_int_equal(weft_open(&on_gpu, &ctx), WEFT_OK);
     ctx->device->given = &given;
     ctx->device->n_given = 1;
     a = filled(ctx, WEFT_F32, 2, shape, 1), b = filled(ctx, WEFT_F32, 2, shape, 2);
     const long known = c->heuristics;
     assert_int_equal(weft_read(weft_matmul(a, b), second, sizeof second), WEFT_OK);
-    assert_int_equal(c->heuristics, known);
+    assert_int_equal(c->heuristics, known + checks());
     assert_int_equal(c->last, chosen);
     assert_memory_equal(first, second, sizeof first);
     weft_close(ctx);
     const long multiplied = c->products; /* without either, nothing may be measured */
-    assert_int_equal(multiply(&on_cuda, second, &choices), 0);
+    assert_int_equal(multiply(&on_gpu, second, &choices), 0);
     assert_int_equal(c->products, multiplied + 1);
     assert_int_equal(setenv("WEFT_KERNEL_CACHE", folder, 1), 0);
 }
@@ -312,12 +352,12 @@ static void multiply_given(const weft_tile_choice *given, bool taken) {
     weft_context *ctx;
     const int64_t shape[] = {SIDE, SIDE};
     const fake_blas_state before = *counts();
-    assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+    assert_int_equal(weft_open(&on_gpu, &ctx), WEFT_OK);
     ctx->device->given = given;
     ctx->device->n_given = 1;
     weft_tensor *a = filled(ctx, WEFT_F32, 2, shape, 1), *b = filled(ctx, WEFT_F32, 2, shape, 2);
     assert_int_equal(weft_read(weft_matmul(a, b), second, sizeof second), WEFT_OK);
-    assert_int_equal(counts()->heuristics, before.heuristics + !taken);
+    assert_int_equal(counts()->heuristics, before.heuristics + !taken + checks());
     assert_int_equal(counts()->products, before.products + 1);
     assert_int_equal(counts()->refused, 0); /* a forged choice must never reach cublasLtMatmul */
     assert_true(isfinite(ctx->device->choices[0].gain));
@@ -333,7 +373,7 @@ static void test_forged(void **state) {
     weft_context *ctx;
     const int64_t shape[] = {SIDE, SIDE};
     if (!counts()) return skip();
-    assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+    assert_int_equal(weft_open(&on_gpu, &ctx), WEFT_OK);
     weft_tensor *a = filled(ctx, WEFT_F32, 2, shape, 1), *b = filled(ctx, WEFT_F32, 2, shape, 2);
     assert_int_equal(weft_read(weft_matmul(a, b), first, sizeof first), WEFT_OK);
     const weft_tile_choice right = ctx->device->choices[0];
@@ -346,11 +386,12 @@ static void test_forged(void **state) {
         memcpy(&algorithm, given.kept, sizeof algorithm);
         algorithm.algo.data[0] = 1;
         algorithm.workspace = 1 << 20;
-        if (forged == 0) algorithm.algo.data[0] = 77;                   /* no valid algorithm */
-        if (forged == 1) algorithm.algo.data[1] ^= 1;                   /* for another problem */
-        if (forged == 2) algorithm.algo.data[2] |= UINT64_C(256) << 32; /* B has 16-byte alignment */
-        if (forged == 3) algorithm.workspace = 16;                      /* too small */
-        if (forged == 4) algorithm.workspace = UINT64_C(1) << 62;       /* larger than any memory */
+        if (forged == 0) algorithm.algo.data[0] = 77; /* no valid algorithm */
+        if (forged == 1) algorithm.algo.data[1] ^= 1; /* for another problem */
+        /* B has 16-byte alignment; to hipBLASLt this is the workspace at most */
+        if (forged == 2) algorithm.algo.data[2] |= UINT64_C(256) << 32;
+        if (forged == 3) algorithm.workspace = 16;                /* too small */
+        if (forged == 4) algorithm.workspace = UINT64_C(1) << 62; /* larger than any memory */
         memcpy(given.kept, &algorithm, sizeof algorithm);
         multiply_given(&given, false);
     }
@@ -367,7 +408,7 @@ static void test_slow_epilogue(void **state) {
     c->slow_bias = 1;
     for (int run = 0; run < 2; run++) { /* first measured, then read from the disk */
         before = *c;
-        assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+        assert_int_equal(weft_open(&on_gpu, &ctx), WEFT_OK);
         weft_tensor *a = filled(ctx, WEFT_F32, 2, (int64_t[]){SIDE, SIDE}, 1);
         weft_tensor *b = filled(ctx, WEFT_F32, 2, shape, 2), *bias = filled(ctx, WEFT_F32, 1, &shape[1], 3);
         weft_tensor *y = weft_add(weft_matmul(a, b), bias);
@@ -388,8 +429,8 @@ static void test_tf32(void **state) {
     const weft__cuda_found *list;
     if (!ready() || !weft__cuda_devices(&list, NULL) || list[0].capability < 80) return skip();
     const int64_t side = counts() ? SIDE : LARGE;
-    multiply_of(side, &on_cuda, strict, NULL);
-    multiply_of(side, &(weft_open_options){.device = "cuda", .tf32 = true}, rounded, NULL);
+    multiply_of(side, &on_gpu, strict, NULL);
+    multiply_of(side, &(weft_open_options){.device = device(), .tf32 = true}, rounded, NULL);
     for (int64_t i = 0; i < side * side; i++)
         difference = fmax(difference, fabs((double)strict[i] - (double)rounded[i]));
     if (!(difference > 1e-6 * (double)side && difference < 1e-3 * (double)side))
@@ -410,7 +451,7 @@ static void works_without_calls(void) {
     assert_int_equal(weft_open(&(weft_open_options){.device = "cpu"}, &cpu), WEFT_OK);
     weft_close(cpu);
     multiply(&(weft_open_options){.device = "cpu"}, first, NULL);
-    multiply(&(weft_open_options){.device = "cuda", .log = on_log}, second, NULL);
+    multiply(&(weft_open_options){.device = device(), .log = on_log}, second, NULL);
     assert_int_equal(counts()->products, before.products);
     for (int i = 0; i < SIDE * SIDE; i++)
         assert_true(fabs((double)first[i] - (double)second[i]) <= 1e-4 * (1 + fabs((double)first[i])));
@@ -432,34 +473,42 @@ static void test_without(void **state) {
     assert_int_equal(setenv("WEFT_MATMUL", "own", 1), 0);
     works_without_calls();
     assert_int_equal(unsetenv("WEFT_MATMUL"), 0);
-    weft__blas_file = "libabsent.so";
-    weft__cuda_forget();
+    library()->file = "libabsent.so";
+    forget();
     works_without_calls();
-    weft__device_cuda.describe(0, &d);
+    ops()->describe(0, &d);
     assert_true(d.present);
-    assert_non_null(strstr(d.detail, "no cuBLASLt (matmuls on own kernels: pip install nvidia-cublas)"));
-    weft__blas_file = NULL;
-    weft__cuda_forget();
-    weft__device_cuda.describe(0, &d);
-    assert_non_null(strstr(d.detail, "cuBLASLt 13.1.2"));
+    assert_non_null(strstr(
+        d.detail, on_hip() ? "no hipBLASLt (matmuls on own kernels: install hipblaslt of ROCm 6.1 or later)"
+                           : "no cuBLASLt (matmuls on own kernels: pip install nvidia-cublas)"));
+    library()->file = NULL;
+    forget();
+    ops()->describe(0, &d);
+    assert_non_null(strstr(d.detail, on_hip() ? ", hipBLASLt" : "cuBLASLt 13.1.2"));
     assert_int_equal(setenv("WEFT_KERNEL_CACHE", folder, 1), 0);
 }
 
-/* A failing call gives an error with the library's message. The next call works. */
+/* A failing call gives an error with the library's message, also for short memory. The next call works. */
 static void test_fails(void **state) {
     (void)state;
     weft_context *ctx;
     const int64_t shape[] = {24, 24};
     fake_blas_state *c = counts();
+    char says[2][100];
     if (!c) return skip();
-    assert_int_equal(weft_open(&on_cuda, &ctx), WEFT_OK);
+    for (int i = 0; i < 2; i++)
+        snprintf(says[i], sizeof says[i], "%s refuses a matmul of 24 x 24 x 24: %s_STATUS_%s",
+                 library()->name, on_hip() ? "HIPBLAS" : "CUBLAS", i ? "ALLOC_FAILED" : "EXECUTION_FAILED");
+    assert_int_equal(weft_open(&on_gpu, &ctx), WEFT_OK);
     weft_tensor *a = filled(ctx, WEFT_F32, 2, shape, 1);
     for (int plain = 0; plain < 2; plain++) { /* also while a graph is captured */
         weft__cuda_hook.plain = plain ? 1000 : 1;
         c->fail = 1;
         assert_int_equal(weft_read(weft_matmul(a, a), first, sizeof(float) * 24 * 24), WEFT_ERR_DEVICE);
-        assert_non_null(strstr(weft_last_error(ctx),
-                               "cuBLASLt refuses a matmul of 24 x 24 x 24: CUBLAS_STATUS_EXECUTION_FAILED"));
+        assert_non_null(strstr(weft_last_error(ctx), says[0]));
+        c->no_memory = 1;
+        assert_int_equal(weft_read(weft_matmul(a, a), first, sizeof(float) * 24 * 24), WEFT_ERR_OOM);
+        assert_non_null(strstr(weft_last_error(ctx), says[1]));
         assert_int_equal(weft_read(weft_matmul(a, a), first, sizeof(float) * 24 * 24), WEFT_OK);
     }
     weft__cuda_hook.plain = 0;
@@ -471,17 +520,18 @@ static void test_fails(void **state) {
 
 static void test_descriptors(void **state) {
     (void)state;
-    char version[32];
-    cublasLtHandle_t handle = NULL;
-    if (weft__blas_open()) {
-        print_message("skipped: %s\n", weft__blas_open());
+    char version[WEFT_BLAS_VERSION], why[WEFT_BLAS_WHY] = "";
+    const weft_blas *blas = library();
+    if (weft__blas_open(blas)) {
+        print_message("skipped: %s\n", weft__blas_open(blas));
         return skip();
     }
-    weft__blas_version(version);
     const int32_t epilogues[] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS,
                                  CUBLASLT_EPILOGUE_GELU_AUX | CUBLASLT_EPILOGUE_BIAS,
                                  CUBLASLT_EPILOGUE_DGELU};
-    for (size_t i = 0; i < sizeof epilogues / sizeof *epilogues; i++)
+    const size_t n =
+        on_hip() ? 2 : sizeof epilogues / sizeof *epilogues; /* Weft uses no others of hipBLASLt */
+    for (size_t i = 0; i < n; i++)
         for (int batch = 1; batch < 3; batch++) {
             weft__blas_plan plan = {.key.problem = {.a = {64, 128, 64, 64 * 128, CUDA_R_16BF, CUBLAS_OP_T},
                                                     .b = {64, 32, 64, 0, CUDA_R_16BF, CUBLAS_OP_N},
@@ -491,13 +541,115 @@ static void test_descriptors(void **state) {
                                                     .compute = CUBLAS_COMPUTE_32F,
                                                     .scale = CUDA_R_32F,
                                                     .epilogue = epilogues[i]}};
-            assert_int_equal(weft__blas_describe(&plan), 0);
-            weft__blas_undescribe(&plan);
+            assert_int_equal(weft__blas_describe(blas->functions, &plan), 0);
+            weft__blas_undescribe(blas->functions, &plan);
         }
-    const unsigned error = weft__blas.cublasLtCreate(&handle);
-    print_message("%s: descriptors are right; cublasLtCreate says %s\n", version,
-                  weft__blas.cublasLtGetStatusName(error));
-    if (!error) weft__blas.cublasLtDestroy(handle);
+    cublasLtHandle_t handle = weft__blas_handle(blas, "", why);
+    snprintf(version, sizeof version, "%s", blas->name);
+    if (handle) weft__blas_version(blas, version);
+    print_message("%s: descriptors are right; %s\n", version, handle ? "there is a handle" : why);
+    if (handle) blas->functions->cublasLtDestroy(handle);
+}
+
+/* ---- what hipBLASLt needs ---- */
+
+/* Independent matmuls of a program. The matmuls of a handle may share memory of the card, so they must not
+ * run at the same time. With FAKE_CUDA_RACES the simulated driver reports it if they do. */
+static void test_concurrent(void **state) {
+    (void)state;
+    enum { SMALL = 24, RUNS = 4 };
+    weft_context *ctx;
+    const int64_t shape[] = {SMALL, SMALL};
+    fake_blas_state *c = counts();
+    if (!c) return skip();
+    assert_int_equal(weft_open(&on_gpu, &ctx), WEFT_OK);
+    const long done = c->products;
+    for (int run = 0; run < RUNS; run++) { /* the last ones are graphs */
+        weft_scope *scope = weft_scope_open(ctx);
+        weft_tensor *y[3], *x[3];
+        for (int i = 0; i < 3; i++) x[i] = filled(ctx, WEFT_F32, 2, shape, i + 1);
+        for (int i = 0; i < 3; i++) y[i] = weft_matmul(x[i], x[(i + 1) % 3]);
+        assert_int_equal(weft_eval(y, 3), WEFT_OK);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(weft_read(y[i], i ? second : first, SMALL * SMALL * sizeof(float)), WEFT_OK);
+        weft_scope_close(scope);
+    }
+    assert_int_equal(c->last, 0); /* without a workspace that would put them in order */
+    assert_true(c->products >= done + 3 * 2);
+    weft_close(ctx);
+    assert_int_equal(c->refused, 0);
+}
+
+static char said[400];
+static void keep_warning(void *user, weft_log_level level, const char *message) {
+    (void)user;
+    if (level == WEFT_LOG_WARNING) snprintf(said, sizeof said, "%s", message);
+}
+
+/* Weft's own kernels compute a matmul, and a warning says why and what helps. */
+static void refuses_library(const char *why) {
+    const long done = counts()->products;
+    const long objects = counts()->objects;
+    said[0] = 0;
+    multiply(&(weft_open_options){.device = device(), .log = keep_warning}, second, NULL);
+    assert_int_equal(counts()->products, done);
+    assert_int_equal(counts()->objects, objects);
+    if (!strstr(said, why)) fail_msg("'%s' instead of '%s'", said, why);
+}
+
+/* Versions whose numbers or kernels Weft does not know, or that lack kernels for the card. */
+static void test_versions(void **state) {
+    (void)state;
+    const weft__cuda_found *list;
+    if (!on_hip() || !counts() || !has_card(&list)) return skip();
+    setenv("WEFT_KERNEL_CACHE", "off", 1);
+    setenv("FAKE_HIPBLASLT_VERSION", "600", 1); /* of ROCm 6.0 */
+    refuses_library("hipBLASLt is version 0.6.0, and Weft knows 0.7 to 1: install that of ROCm 6.1 to 7");
+    setenv("FAKE_HIPBLASLT_VERSION", "200000", 1);
+    refuses_library("hipBLASLt is version 2.0.0, and Weft knows 0.7 to 1");
+    setenv("FAKE_HIPBLASLT_VERSION", "700", 1);
+    if (list[0].wave == 32)
+        refuses_library("hipBLASLt 0.7.0 has no kernels for gfx1100: install a newer ROCm");
+    else
+        assert_true(multiply(&on_gpu, first, NULL) == 0 && counts()->products > 0);
+    setenv("FAKE_HIPBLASLT_VERSION", "100100", 1); /* of ROCm 7.1 */
+    const long done = counts()->products;
+    multiply(&on_gpu, first, NULL);
+    assert_int_equal(counts()->products, done + 1);
+    unsetenv("FAKE_HIPBLASLT_VERSION");
+    setenv("WEFT_KERNEL_CACHE", folder, 1);
+    library()->file = "libm.so.6"; /* not hipBLASLt */
+    forget();
+    assert_non_null(strstr(weft__blas_open(library()), "libm.so.6 has no hipblasLt"));
+    assert_non_null(strstr(weft__blas_open(library()), "install hipBLASLt of ROCm 6.1 or later"));
+    library()->file = NULL;
+    forget();
+}
+
+/* `weft doctor` shows the version, or the remedy. */
+static void test_component(void **state) {
+    (void)state;
+    char text[WEFT_COMPONENT_TEXT];
+    if (!on_hip() || !counts()) return skip();
+    assert_true(weft__hip_component("hipBLASLt", text));
+    assert_string_equal(text, "hipBLASLt 0.10.0");
+    setenv("FAKE_HIPBLASLT_VERSION", "600", 1);
+    assert_false(weft__hip_component("hipBLASLt", text));
+    assert_non_null(strstr(text, "install that of ROCm 6.1 to 7"));
+    unsetenv("FAKE_HIPBLASLT_VERSION");
+    library()->file = "libabsent.so";
+    forget();
+    assert_false(weft__hip_component("hipBLASLt", text));
+    assert_non_null(strstr(text, "libabsent.so cannot be opened: install hipBLASLt of ROCm 6.1 or later"));
+    assert_non_null(strstr(text, "WEFT_HIP_PATH"));
+    library()->file = NULL;
+    setenv("FAKE_CUDA_CARDS", "0", 1); /* without a card, the file stands for the version */
+    forget();
+    assert_true(weft__hip_component("hipBLASLt", text));
+    assert_non_null(strstr(text, "libhipblaslt.so.0"));
+    unsetenv("FAKE_CUDA_CARDS");
+    forget();
+    assert_int_equal(counts()->objects, 0);
 }
 
 int main(void) {
@@ -506,6 +658,8 @@ int main(void) {
         cmocka_unit_test(test_choices),       cmocka_unit_test(test_forged),
         cmocka_unit_test(test_slow_epilogue), cmocka_unit_test(test_tf32),
         cmocka_unit_test(test_without),       cmocka_unit_test(test_fails),
+        cmocka_unit_test(test_concurrent),    cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_component),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

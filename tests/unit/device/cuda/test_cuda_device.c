@@ -202,7 +202,7 @@ static void test_pieces(void **state) {
         assert_true(there ? text[strcspn(text, "0123456789")] : strstr(text, "install") != NULL);
         if (i < 3) assert_true(there);
     }
-    weft__nvml_file = weft__blas_file = weft__dnn_file = "libabsent.so";
+    weft__nvml_file = weft__cublas.file = weft__dnn_file = "libabsent.so";
     weft__cuda_forget();
     weft__dnn_forget();
     for (int i = 0; i < 7; i++) {
@@ -211,7 +211,7 @@ static void test_pieces(void **state) {
         if (i == 3 || i == 4 || i == 6) assert_true(!there && strstr(text, "libabsent.so cannot be opened"));
     }
     assert_false(weft__cuda_component("coal", text));
-    weft__nvml_file = weft__blas_file = weft__dnn_file = NULL;
+    weft__nvml_file = weft__cublas.file = weft__dnn_file = NULL;
     weft__dnn_forget();
     weft__cuda_forget();
 }

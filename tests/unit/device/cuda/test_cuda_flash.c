@@ -1,6 +1,7 @@
 /* Attention in 16 bits on tensor cores (gpu/heavy/attention/attention_tensor.cl), on a GPU or on the
- * simulated driver of tests/cuda. Compares results and gradients with the CPU's in f64, computed from the
- * same rounded numbers, and checks that two runs give the same bits.
+ * simulated driver of tests/cuda. With WEFT_TEST_GPU=hip on AMD's matrix cores (tests/hip/matrix.h). Compares
+ * results and gradients with the CPU's in f64, computed from the same rounded numbers, and checks that two
+ * runs give the same bits.
  *
  * Covers packed projections, slices that no 16-byte copy can read, lengths that fill no tile, dropout, masks
  * and caches. Also checks which GPUs and shapes use this kernel. */
@@ -147,8 +148,8 @@ static void test_many_pairs(void **state) {
                                   {3, 3, 20, 20, 136, .causal = false}};
     weft_context *ctx, *cpu;
     (void)state;
-    if (test_without_gpu() || !test_on_cuda()) return skip();
-    assert_int_equal(weft_open(&(weft_open_options){.device = "cuda"}, &ctx), WEFT_OK);
+    if (test_without_gpu() || !test_on_cores()) return skip();
+    assert_int_equal(weft_open(&(weft_open_options){.device = test_gpu()}, &ctx), WEFT_OK);
     assert_int_equal(weft_open(&(weft_open_options){.device = "cpu"}, &cpu), WEFT_OK);
     weft__gpu_of(ctx->device)->target.groups_most = 4; /* not a divisor of the pairs */
     for (int i = 0; i < COUNT(some); i++) check(&some[i], WEFT_BF16, ctx, cpu);
@@ -159,9 +160,9 @@ static void test_many_pairs(void **state) {
 static void test_results(void **state) {
     weft_context *ctx, *cpu;
     (void)state;
-    if (test_without_gpu() || !test_on_cuda()) return skip();
+    if (test_without_gpu() || !test_on_cores()) return skip();
     for (weft_dtype dtype = WEFT_F16; dtype <= WEFT_BF16; dtype++) {
-        assert_int_equal(weft_open(&(weft_open_options){.device = "cuda"}, &ctx), WEFT_OK);
+        assert_int_equal(weft_open(&(weft_open_options){.device = test_gpu()}, &ctx), WEFT_OK);
         assert_int_equal(weft_open(&(weft_open_options){.device = "cpu"}, &cpu), WEFT_OK);
         worst = 0;
         for (int i = 0; i < COUNT(samples); i++) check(&samples[i], dtype, ctx, cpu);
@@ -176,12 +177,14 @@ static void test_cache(void **state) {
     enum { H = 2, T = 11, S = 150, D = 64, AT = 70 };
     const int64_t queries[] = {1, H, T, D}, keys[] = {1, H, S, D};
     const int32_t position = AT;
+    static char device_cpu[] = "cpu";
     void *read[2];
     (void)state;
-    if (test_without_gpu() || !test_on_cuda()) return skip();
+    if (test_without_gpu() || !test_on_cores()) return skip();
     for (int c = 0; c < 2; c++) {
         weft_context *ctx;
-        assert_int_equal(weft_open(&(weft_open_options){.device = c ? "cuda" : "cpu"}, &ctx), WEFT_OK);
+        assert_int_equal(weft_open(&(weft_open_options){.device = c ? test_gpu() : device_cpu}, &ctx),
+                         WEFT_OK);
         void *q = random_values(WEFT_BF16, H * T * D, 1), *k = random_values(WEFT_BF16, H * S * D, 2);
         weft_tensor *y = weft__attention_over_cache(
             "test", weft_from(ctx, WEFT_BF16, 4, queries, q), weft_from(ctx, WEFT_BF16, 4, keys, k),
@@ -198,15 +201,8 @@ static void test_cache(void **state) {
     free(read[0]), free(read[1]);
 }
 
-/* Does the kernel for this attention use tensor cores? *asked: the shared memory that it requests, of at most
- * `most` bytes. */
-static bool on_cores(int capability, weft_heavy_attention at, int64_t most, int *asked) {
-    const weft_target target = {.dialect = WEFT_DIALECT_CUDA,
-                                .lanes = 256,
-                                .units = 100,
-                                .local_bytes = 48 << 10,
-                                .most_local_bytes = most,
-                                .capability = capability};
+/* Does the kernel for this attention use the cores of a card? *asked: the shared memory that it requests. */
+static bool uses_cores(weft_target target, weft_heavy_attention at, int *asked) {
     const weft_heavy heavy = {.kind = WEFT_HEAVY_ATTENTION, .as.attention = at};
     weft_context ctx = {0};
     weft_arena arena;
@@ -216,11 +212,55 @@ static bool on_cores(int capability, weft_heavy_attention at, int64_t most, int 
     assert_int_equal(weft__gpu_attention(&launches, &heavy, false), WEFT_OK);
     assert_int_equal(launches.count, at.backward ? 2 : 1);
     const bool on = strstr(launches.list[0].source, "w_mma_bf16") != NULL;
-    assert_true(on == ((launches.list[0].prelude & WEFT_PRELUDE_TENSOR) != 0));
+    const unsigned prelude = target.matrix_lanes ? WEFT_PRELUDE_MATRIX : WEFT_PRELUDE_TENSOR;
+    assert_true((launches.list[0].prelude & WEFT_PRELUDE_CORES) == (on ? prelude : 0));
+    if (on) assert_int_equal(launches.list[0].items[0], 4 * (target.matrix_lanes ? target.matrix_lanes : 32));
     if (asked) *asked = launches.list[0].shared_bytes;
     weft__free(&ctx, launches.list);
     weft__arena_free(&arena);
     return on;
+}
+
+static bool on_cores(int capability, weft_heavy_attention at, int64_t most, int *asked) {
+    return uses_cores((weft_target){.dialect = WEFT_DIALECT_CUDA,
+                                    .lanes = 256,
+                                    .units = 100,
+                                    .local_bytes = 48 << 10,
+                                    .most_local_bytes = most,
+                                    .capability = capability},
+                      at, asked);
+}
+
+static bool on_matrix_cores(int lanes, weft_heavy_attention at) {
+    int asked;
+    const bool on = uses_cores((weft_target){.dialect = WEFT_DIALECT_CUDA,
+                                             .lanes = 256,
+                                             .units = 100,
+                                             .local_bytes = 64 << 10,
+                                             .most_local_bytes = 64 << 10,
+                                             .matrix_lanes = lanes},
+                               at, &asked);
+    assert_int_equal(asked, 0); /* source may declare all of a group's memory */
+    return on;
+}
+
+static void test_amd_cards(void **state) {
+    (void)state;
+    weft_heavy_attention at = {
+        .dtype = WEFT_BF16, .scale = 0.1, .batch = 2, .heads = 2, .t_q = 900, .t_k = 900};
+    for (int back = 0; back < 2; back++)
+        for (int lanes = 0; lanes <= 64; lanes += 32) {
+            at.backward = back;
+            for (at.d = 1; at.d <= 256; at.d++)
+                assert_true(on_matrix_cores(lanes, at) ==
+                            (lanes && at.d <= (back && lanes == 32 ? 64 : 128))); /* as registers allow */
+            at.d = 64;
+            at.dtype = WEFT_F16;
+            assert_true(on_matrix_cores(lanes, at) == (lanes > 0));
+            at.dtype = WEFT_F32;
+            assert_false(on_matrix_cores(lanes, at));
+            at.dtype = WEFT_BF16;
+        }
 }
 
 static void test_who_gets_it(void **state) {
@@ -287,6 +327,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_results),      cmocka_unit_test(test_many_pairs),
         cmocka_unit_test(test_cache),        cmocka_unit_test(test_who_gets_it),
-        cmocka_unit_test(test_local_memory), cmocka_unit_test(test_older_card)};
+        cmocka_unit_test(test_local_memory), cmocka_unit_test(test_older_card),
+        cmocka_unit_test(test_amd_cards)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,31 +28,42 @@ typedef struct tile {
 static const tile tiles[] = {{64, 32, 4}, {32, 32, 4}, {32, 32, 2}, {16, 16, 2},
                              {16, 8, 2},  {8, 8, 2},   {8, 4, 2}};
 
-/* With tensor cores, for heads of up to 32, 64, 96 and 128 channels, as registers allow: 16-row blocks of a
- * warp, and rows of the other operand in one step. `steps` is the number of steps in local memory at once,
- * `bytes` their size. */
+/* With tensor cores or matrix cores, for heads of up to 32, 64, 96 and 128 channels, as registers allow:
+ * 16-row blocks of a warp, and rows of the other operand in one step; 0: there are too few registers. `steps`
+ * is the number of steps in local memory at once, `bytes` their size. */
 typedef struct core {
     int rows, others, steps, bytes;
 } core;
+enum { CORE_KINDS = 3, CORE_ROOMS = 4 };
 static const struct {
     int rows, others;
-    /* the second row is for backward */
-} cores[2][4] = {{{2, 64}, {2, 64}, {2, 32}, {2, 32}}, {{2, 32}, {2, 32}, {1, 32}, {1, 32}}};
+} cores[CORE_KINDS][2][CORE_ROOMS] = {
+    /* NVIDIA, and AMD with wavefronts of 64 lanes and of 32; each forward, and then backward */
+    {{{2, 64}, {2, 64}, {2, 32}, {2, 32}}, {{2, 32}, {2, 32}, {1, 32}, {1, 32}}},
+    {{{2, 64}, {2, 64}, {2, 32}, {2, 32}}, {{2, 32}, {2, 32}, {1, 32}, {1, 32}}},
+    {{{1, 64}, {1, 64}, {1, 32}, {1, 32}}, {{1, 32}, {1, 16}}}};
 enum {
     CORE_CHANNELS = 128,
-    CORE_ITEMS = 128,
+    CORE_WARPS = 4,
     CORE_LOCAL = 48 << 10,
     LOCAL_OF_GROUP = 1 << 10 /* local memory that the driver takes for each work-group */
 };
 
-/* Returns whether tensor cores are used. For a single query they would compute sixteen. */
-static bool on_cores(const weft_target *target, const weft_heavy_attention *at) {
-    const int least = at->dtype == WEFT_F16 ? 75 : at->dtype == WEFT_BF16 ? 80 : INT_MAX;
-    return target->capability >= least && target->local_bytes >= CORE_LOCAL && at->d <= CORE_CHANNELS &&
-           at->scale > 0 && (at->backward || at->t_q >= ROWS_FEW);
+static int core_kind(const weft_target *target) {
+    return target->matrix_lanes == 64 ? 1 : target->matrix_lanes == 32 ? 2 : 0;
 }
 
-static int core_rows(const core *c) { return CORE_ITEMS / 32 * 16 * c->rows; }
+/* Returns whether tensor cores, or AMD's matrix cores, are used. For a single query they would compute
+ * sixteen. */
+static bool on_cores(const weft_target *target, const weft_heavy_attention *at) {
+    const int least = at->dtype == WEFT_F16 ? 75 : at->dtype == WEFT_BF16 ? 80 : INT_MAX;
+    return (target->capability >= least || (target->matrix_lanes && least < INT_MAX)) &&
+           target->local_bytes >= CORE_LOCAL && at->d <= CORE_CHANNELS && at->d > 0 &&
+           cores[core_kind(target)][at->backward][(at->d - 1) / 32].rows > 0 && at->scale > 0 &&
+           (at->backward || at->t_q >= ROWS_FEW);
+}
+
+static int core_rows(const core *c) { return CORE_WARPS * 16 * c->rows; }
 
 static int core_bytes(const core *c, const weft_heavy_attention *at, int steps) {
     const int row = (int)weft__ceil_div(at->d, 32) * 64;
@@ -65,8 +76,9 @@ static int core_bytes(const core *c, const weft_heavy_attention *at, int steps) 
  * for every tile. */
 static core core_of(const weft_target *target, const weft_heavy_attention *at) {
     const int64_t room = (at->d - 1) / 32;
-    core c = {.rows = cores[at->backward][room].rows, .others = cores[at->backward][room].others};
-    const int64_t length = weft__smaller(at->t_q, at->t_k), rows = CORE_ITEMS / 32 * 16 * 2;
+    const int kind = core_kind(target);
+    core c = {.rows = cores[kind][at->backward][room].rows, .others = cores[kind][at->backward][room].others};
+    const int64_t length = weft__smaller(at->t_q, at->t_k), rows = CORE_WARPS * 16 * 2;
     if (at->batch * at->heads * (length / rows) < target->units || at->dropout > 0) c.rows = 1;
     c.bytes = core_bytes(&c, at, 2);
     c.steps = c.bytes <= CORE_LOCAL || 2 * (c.bytes + LOCAL_OF_GROUP) <= target->most_local_bytes ? 2 : 1;
@@ -157,7 +169,7 @@ static void head_items(plan *p, weft_text *to) {
 
 static void head_cores(plan *p, weft_text *to) {
     const core c = core_of(p->launches->target, p->at);
-    p->items = CORE_ITEMS;
+    p->items = CORE_WARPS * (p->launches->target->matrix_lanes ? p->launches->target->matrix_lanes : 32);
     p->rows = core_rows(&c);
     p->shared_bytes = c.bytes > CORE_LOCAL ? c.bytes : 0;
     weft__put(to, "#undef ITEMS\n#define ITEMS %d\n#define MT %d\n#define BC %d\n#define STEPS %d\n%s%s",
@@ -301,7 +313,7 @@ static weft_status gpu_attention_launch(const plan *p, const char *name, int64_t
     const int64_t pairs = limit && p->pairs > limit ? limit : p->pairs; /* of the second dimension */
     unsigned prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | weft__gpu_prelude(p->dtype);
     if (p->launches->target->vectors) prelude |= WEFT_PRELUDE_VECTORS;
-    if (p->cores) prelude |= WEFT_PRELUDE_TENSOR;
+    if (p->cores) prelude |= p->launches->target->matrix_lanes ? WEFT_PRELUDE_MATRIX : WEFT_PRELUDE_TENSOR;
     if (p->at->dropout > 0) prelude |= WEFT_PRELUDE_RANDOM;
     const weft_launch one = {.name = name,
                              .source = p->source,
