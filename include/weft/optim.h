@@ -140,9 +140,9 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_update(weft_optimizer *opt, int
  * Join before the first step, or between two steps. weft_optimizer_step then makes one step of all processes,
  * which have one micro-batch each. weft_optimizer_accumulate(opt, loss, k, of) makes one of which each
  * process has `of` micro-batches: before you record micro-batch k, call weft_optimizer_micro_batch with
- * weft_optimizer_batch_number(opt, k, of). On cpu the processes exchange their gradients while the last
- * micro-batch is still computed. Cards exchange them afterwards, by NCCL or RCCL if all processes have it and
- * a card of their own. */
+ * weft_optimizer_batch_number(opt, k, of). The processes exchange their gradients while the last micro-batch
+ * is still computed: on cpu, and on cards by NCCL or RCCL if all processes have it and a card of their own.
+ * Other devices exchange them afterwards, through the host. */
 
 /* group NULL: leaves the group. WEFT_ERR_STATE if the processes differ in the optimizer, its options, its
  * number of steps, or the names and shapes of the parameters. All processes must call it. */
@@ -151,8 +151,8 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_join(weft_optimizer *opt, weft_
 typedef enum weft_shard {
     WEFT_SHARD_NONE,
     WEFT_SHARD_OPTIMIZER, /* the state of the optimizer (ZeRO stage 1: Rajbhandari et al. 2020) */
-    WEFT_SHARD_GRADIENTS, /* also the sums of gradients (stage 2); only on cpu */
-    WEFT_SHARD_PARAMETERS /* also the parameters (stage 3, FSDP); only on cpu */
+    WEFT_SHARD_GRADIENTS, /* also the sums of gradients (stage 2); on cpu or linked cards */
+    WEFT_SHARD_PARAMETERS /* also the parameters (stage 3, FSDP); on cpu or linked cards */
 } weft_shard;
 
 /* Divides the state. Each process then updates its part of the parameters, and gives it to the others. The
