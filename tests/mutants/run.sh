@@ -38,7 +38,7 @@ run() {
             [[ $word = *=* ]] || word="LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:$scratch/build/$word"
             export "${word?}"
         done
-        cd "$scratch/tree" && timeout 100 "$scratch/build/${words[0]}" "${words[@]:1}"
+        cd "$scratch/tree" && timeout 300 "$scratch/build/${words[0]}" "${words[@]:1}"
     ) >"$scratch/out" 2>&1
 }
 

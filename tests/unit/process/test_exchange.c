@@ -3,6 +3,7 @@
  * WEFT_TEST_GPU=cuda or hip each rank has a card, and the cards are linked. Their simulation is slow, so the
  * model is smaller, and times do not count. */
 #include "optim/optimizer.h"
+#include "unit/io_scratch.h"
 #include "unit/nn_help.h"
 
 #include "gpu.h"
@@ -202,7 +203,9 @@ static void miss_a_step(weft_process_group *g, void *user) {
         return;
     }
     EXPECT(make_step(&m, rank, 0, 1) == WEFT_ERR_TIMEOUT);
-    EXPECT(strstr(weft_last_error(NULL), "step 2: waited 3 s for the gradients: no answer from rank 1"));
+    EXPECT(
+        strstr(weft_last_error(NULL), cards ? "step 2: waited 10 s for the gradients: no answer from rank 1"
+                                            : "step 2: waited 3 s for the gradients: no answer from rank 1"));
     if (*shard != WEFT_SHARD_PARAMETERS) EXPECT(hash_weights(&m) == before);
     EXPECT(make_step(&m, rank, 0, 1) == WEFT_ERR_TIMEOUT); /* the same again, at once */
     weft_close(m.ctx);
@@ -213,7 +216,8 @@ static void test_missing(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT(shards); i++) {
         network net = {0};
-        run_ranks(&net, RANKS, 3, miss_a_step, &shards[i]); /* longer than the slowest step of a rank */
+        run_ranks(&net, RANKS, cards ? 10 : 3, miss_a_step,
+                  &shards[i]); /* longer than a rank's slowest step */
     }
 }
 
@@ -262,7 +266,7 @@ static void test_failing(void **state) {
         for (int n = 1; !f.never && n < 100; n++) {
             snprintf(number, sizeof number, "%d", n);
             setenv("FAKE_NCCL_FAIL", number, 1);
-            run_threads(RANKS, 4, fail_in_a_step, &f);
+            run_threads(RANKS, 10, fail_in_a_step, &f);
         }
         assert_true(f.never);
     }
@@ -404,6 +408,12 @@ static void test_batch_norm(void **state) {
     }
 }
 
+/* Ranks, and tests, share the compiled kernels. */
+static int share_kernels(void **state) {
+    const int failed = scratch_setup(state);
+    return failed || (cards && setenv("WEFT_KERNEL_CACHE", in_scratch("kernels"), 1));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads), cmocka_unit_test(test_missing),
                                        cmocka_unit_test(test_failing), cmocka_unit_test(test_batch_norm),
@@ -412,6 +422,6 @@ int main(void) {
     setenv("FAKE_CUDA_CARDS", "4", 0); /* BATCHES */
     cards = getenv("WEFT_TEST_GPU") != NULL;
     if (cards) layers = 3, width = 128, rows_most = 4, steps = 3; /* the third run of a program is a graph */
-    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    const int failed = cmocka_run_group_tests(tests, share_kernels, scratch_teardown);
     return failed || cards ? failed : cmocka_run_group_tests(timed, NULL, NULL);
 }
