@@ -30,7 +30,7 @@ struct weft_process_group {
     atomic_bool awaited; /* the program waits for one of them */
     struct weft__exchange *exchange; /* exchange.c; NULL until needed */
     uint64_t
-        *orders; /* of the programs that gather and were compared; only the thread that exchanges uses them */
+        *orders; /* of the programs that gather and were compared. Only the thread that exchanges uses it */
     size_t n_orders, order_capacity;
     char *staging; /* memory for transfers */
     size_t staging_bytes;

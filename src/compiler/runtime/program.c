@@ -179,13 +179,13 @@ static weft_status program_run(weft_program *program, weft_rows rows, int times)
     return WEFT_OK;
 }
 
-/* Waits for the exchanges of a linked device. submitted: whether the program was submitted. After a failure
- * it also takes the fault, by which the device has skipped updates. */
+/* Waits for the exchanges of a linked device. submitted: whether the program was submitted. If the link was
+ * given up, it also takes the fault by which the device has skipped updates. */
 static weft_status finish_exchanges(const weft_program *program, weft_status submitted) {
     weft_linked *linked = program->ctx->device->linked;
     if (!program->n_exchanges || !linked) return submitted;
     const weft_status status = submitted == WEFT_OK ? linked->ended(linked, program->n_exchanges) : submitted;
-    if (status != WEFT_OK) WEFT_TRY(weft__report_fault(program->ctx));
+    if (status != WEFT_OK && !linked->link) WEFT_TRY(weft__report_fault(program->ctx));
     return status;
 }
 

@@ -150,6 +150,7 @@ typedef struct exchange_plan {
     exchange_work work; /* of the next call */
     int size, rank;
     int64_t each; /* bytes of a number */
+    int input;    /* the operand that is given: of a sum in place, the result */
 } exchange_plan;
 
 /* Adds a call with the work so far. */
@@ -173,8 +174,8 @@ static int64_t existing(const exchange_plan *x, int64_t at, int64_t most) {
 static weft_status sum_some(exchange_plan *x, int64_t part, int64_t at, int64_t count) {
     const weft_heavy_exchange *of = &x->work.exchange;
     const weft_dtype dtype = (weft_dtype)of->dtype;
-    weft_argument places[] = {READS(WEFT_EXCHANGE_INPUT, dtype), SCRATCH(0, dtype)};
-    const int64_t own = existing(x, x->rank * part + at, count);
+    weft_argument places[] = {READS(x->input, dtype), SCRATCH(0, dtype)};
+    const int64_t own = existing(x, x->rank * part + at, count), all = existing(x, at, of->n);
     const weft__added_rows rows = {.dtype = dtype,
                                    .rows = x->size,
                                    .apart = count,
@@ -182,11 +183,12 @@ static weft_status sum_some(exchange_plan *x, int64_t part, int64_t at, int64_t 
                                    .count = own,
                                    .all = of->part ? count : own};
     x->work.from = (size_t)(at * x->each);
-    WEFT_TRY(exchange_step(x, SCATTER,
-                           (weft__nccl_parts){.stride = (size_t)(part * x->each),
-                                              .part = (size_t)(count * x->each),
-                                              .bytes = (size_t)((of->n - at) * x->each)},
-                           places));
+    if (all)
+        WEFT_TRY(exchange_step(x, SCATTER,
+                               (weft__nccl_parts){.stride = (size_t)(part * x->each),
+                                                  .part = (size_t)(count * x->each),
+                                                  .bytes = (size_t)(all * x->each)},
+                               places));
     return rows.all ? weft__gpu_add_rows(x->launches, &rows) : WEFT_OK;
 }
 
@@ -195,7 +197,7 @@ static weft_status sum_few(exchange_plan *x, int64_t at, int64_t count) {
     const weft_dtype dtype = (weft_dtype)x->work.exchange.dtype;
     const size_t bytes = (size_t)(count * x->each);
     const weft__added_rows rows = {dtype, x->size, .apart = count, .at = at, .count = count, .all = count};
-    weft_argument places[] = {READS(WEFT_EXCHANGE_INPUT, dtype), SCRATCH(0, dtype)};
+    weft_argument places[] = {READS(x->input, dtype), SCRATCH(0, dtype)};
     x->work.from = (size_t)(at * x->each);
     WEFT_TRY(exchange_step(x, GATHER, (weft__nccl_parts){bytes, bytes, bytes * (size_t)x->size}, places));
     return weft__gpu_add_rows(x->launches, &rows);
@@ -219,10 +221,21 @@ static weft_status sum_exactly(exchange_plan *x) {
     return exchange_step(x, GATHER, (weft__nccl_parts){part, part, part * (size_t)x->size}, places);
 }
 
-static weft_status add_exchange(exchange_plan *x) {
+/* Copies the numbers of a sum to the result, where it is made. They need not stay until its end. */
+static weft_status copy_input(const exchange_plan *x, const weft_command *command) {
+    weft_command copy = *command;
+    copy.kind = WEFT_COMMAND_COPY;
+    copy.sink = false;
+    copy.bytes = x->work.exchange.n * x->each;
+    return weft__gpu_copy(x->launches, &copy);
+}
+
+static weft_status add_exchange(exchange_plan *x, const weft_command *command) {
     const weft_heavy_exchange *of = &x->work.exchange;
     const size_t bytes = (size_t)(of->n * x->each);
-    weft_argument places[] = {READS(WEFT_EXCHANGE_INPUT, of->dtype), WRITES(WEFT_EXCHANGE_OUT, of->dtype)};
+    x->input = of->part || of->gather ? WEFT_EXCHANGE_INPUT : WEFT_EXCHANGE_OUT;
+    if (x->input == WEFT_EXCHANGE_OUT && !of->in_place && of->n > 0) WEFT_TRY(copy_input(x, command));
+    weft_argument places[] = {READS(x->input, of->dtype), WRITES(WEFT_EXCHANGE_OUT, of->dtype)};
     x->work.begins = true;
     if (of->n > 0 && !of->gather && (of->exact || of->part)) return sum_exactly(x);
     x->work.ends = true;
@@ -247,7 +260,7 @@ weft_status weft__nccl_offer_exchange(weft__cuda *d, weft_launches *launches, co
     memset(&x.work, 0, sizeof x.work);
     memcpy(&x.work.exchange, &command->heavy.as.exchange, sizeof x.work.exchange);
     x.work.size = linked->size;
-    if (!waits) return add_exchange(&x);
+    if (!waits) return add_exchange(&x, command);
     x.work.waits = true;
     return add_call(d, launches, &x.work, NULL);
 }
