@@ -8,7 +8,7 @@
  *     FAKE_NCCL_FOLDER=DIR   where the folders of messages are; default: /tmp
  *     FAKE_NCCL_LOG=FILE     each communicator appends a line when it ends: its calls, and how it ended
  *     FAKE_NCCL_REFUSE=1     no communicator is made
- *     FAKE_NCCL_FAIL=7       the seventh group fails while it is under way
+ *     FAKE_NCCL_FAIL=7       the seventh group fails while it is under way; 7@1: that of rank 1
  *     FAKE_NCCL_STOP=7       the process stops (SIGSTOP) when it submits the seventh group
  *     FAKE_NCCL_VERSION=...  instead of 22801
  * Read next: nccl.h, queue.c. */
@@ -319,7 +319,9 @@ static ncclResult_t submit_waiting(struct ncclComm *comm) {
         return ncclInProgress;
     }
     r->waiting = NULL;
-    if (fail && r->groups == atol(fail)) return r->failed = INTERNAL_ERROR;
+    const char *rank = fail ? strchr(fail, '@') : NULL;
+    if (fail && r->groups == atol(fail) && (!rank || atoi(rank + 1) == comm->rank))
+        return r->failed = INTERNAL_ERROR;
     if (stop && r->groups == atol(stop)) raise(SIGSTOP);
     fake_enter_card(comm->card);
     const unsigned error = fake_enqueue_when(g->calls[0].stream, is_ready, do_group, g);
