@@ -87,6 +87,7 @@ static weft_status cuda_run_run(weft_gpu_device *device, weft_gpu_executable *ex
     const int plain = weft__cuda_hook.plain ? weft__cuda_hook.plain - 1 : PLAIN_RUNS;
     const bool alone = device->timing || executable->repeats || e->done < plain || executable->n_launches < 2;
     weft__cuda *d = weft__cuda_of_gpu(device);
+    d->reported = WEFT_OK;
     const CUresult error = alone ? launch_all(d, executable) : launch_graphs(d, e);
     e->done++;
     if (error && d->reported != WEFT_OK) return d->reported;

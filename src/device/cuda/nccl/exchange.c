@@ -99,7 +99,6 @@ static CUresult exchange_run(weft__cuda *d, const weft_call *call, void *const *
     weft_linked *linked = d->gpu.base.linked;
     CUresult error = 0;
     (void)stream; /* the events order both streams */
-    d->reported = WEFT_OK;
     if (!linked || linked->size != w->size)
         return reported(
             d, weft__fail(d->gpu.base.ctx, WEFT_ERR_STATE,
