@@ -2,7 +2,6 @@
  * is a program of one exchange. Parts are gathered between two programs. Must not know: what is summed. Read
  * next: share.c, process/link.c, docs/design/045-links-between-cards.md.
  */
-#include "compiler/profile/profile.h"
 #include "compiler/program.h"
 #include "ops/build.h"
 #include "process/group.h"

@@ -14,14 +14,14 @@
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
 
-enum { MOST_PLACES = 2 };
+enum { PLACES = 2 }; /* of a transfer: what it reads, and what it writes */
 
 typedef enum exchange_transfer { NO_TRANSFER, REDUCE, SCATTER, GATHER } exchange_transfer;
 
 /* What a call does, with all other bytes 0, so that calls can be compared. */
 typedef struct exchange_work {
     weft_heavy_exchange exchange;
-    size_t from, to;        /* bytes that are added to the addresses */
+    size_t from;            /* bytes that are added to the first address */
     weft__nccl_parts parts; /* of the transfer */
     int32_t size;           /* processes when the program was built */
     int16_t transfer;
@@ -75,14 +75,12 @@ static CUresult exchange_begin(weft__cuda *d, weft_linked *linked, const exchang
 static CUresult exchange_transfer_run(weft__cuda *d, weft_linked *linked, const exchange_work *w,
                                       void *const *addresses) {
     const weft_link *l = linked->link;
-    char *place[MOST_PLACES];
-    for (int i = 0; i < MOST_PLACES; i++) place[i] = *(char *const *)addresses[i] + (i ? w->to : w->from);
+    char *from = *(char *const *)addresses[0] + w->from, *to = *(char *const *)addresses[1];
     const weft_dtype dtype = (weft_dtype)w->exchange.dtype;
-    const char *error =
-        w->transfer == REDUCE
-            ? weft__nccl_reduce(l, place[0], place[1], dtype, (size_t)w->exchange.n, d->beside)
-        : w->transfer == SCATTER ? weft__nccl_scatter(l, place[0], place[1], &w->parts, d->beside)
-                                 : weft__nccl_gather(l, place[0], place[1], &w->parts, d->beside);
+    const char *error = w->transfer == REDUCE
+                            ? weft__nccl_reduce(l, from, to, dtype, (size_t)w->exchange.n, d->beside)
+                        : w->transfer == SCATTER ? weft__nccl_scatter(l, from, to, &w->parts, d->beside)
+                                                 : weft__nccl_gather(l, from, to, &w->parts, d->beside);
     return reported(d, linked->submitted(linked, error));
 }
 
@@ -137,7 +135,7 @@ static weft_status add_call(weft__cuda *d, weft_launches *launches, const exchan
                                                  .call = call,
                                                  .beside = true,
                                                  .arguments = places,
-                                                 .n_arguments = places ? MOST_PLACES : 0,
+                                                 .n_arguments = places ? PLACES : 0,
                                                  .groups = {1, 1, 1},
                                                  .items = {1, 1, 1}});
 }
@@ -147,7 +145,7 @@ typedef struct exchange_plan {
     weft__cuda *d;
     weft_launches *launches;
     exchange_work work; /* of the next call */
-    int size, rank;
+    int rank;
     int64_t each; /* bytes of a number */
     int input;    /* the operand that is given: of a sum in place, the result */
 } exchange_plan;
@@ -159,7 +157,7 @@ static weft_status exchange_step(exchange_plan *x, exchange_transfer transfer, w
     x->work.parts = parts;
     const weft_status status = add_call(x->d, x->launches, &x->work, places);
     x->work.begins = false;
-    x->work.from = x->work.to = 0;
+    x->work.from = 0;
     return status;
 }
 
@@ -176,7 +174,7 @@ static weft_status sum_some(exchange_plan *x, int64_t part, int64_t at, int64_t 
     weft_argument places[] = {READS(x->input, dtype), SCRATCH(0, dtype)};
     const int64_t own = existing(x, x->rank * part + at, count), all = existing(x, at, of->n);
     const weft__added_rows rows = {.dtype = dtype,
-                                   .rows = x->size,
+                                   .rows = x->work.size,
                                    .apart = count,
                                    .at = of->part ? at : x->rank * part + at,
                                    .count = own,
@@ -195,20 +193,22 @@ static weft_status sum_some(exchange_plan *x, int64_t part, int64_t at, int64_t 
 static weft_status sum_few(exchange_plan *x, int64_t at, int64_t count) {
     const weft_dtype dtype = (weft_dtype)x->work.exchange.dtype;
     const size_t bytes = (size_t)(count * x->each);
-    const weft__added_rows rows = {dtype, x->size, .apart = count, .at = at, .count = count, .all = count};
+    const weft__added_rows rows = {dtype,    x->work.size,   .apart = count,
+                                   .at = at, .count = count, .all = count};
     weft_argument places[] = {READS(x->input, dtype), SCRATCH(0, dtype)};
     x->work.from = (size_t)(at * x->each);
-    WEFT_TRY(exchange_step(x, GATHER, (weft__nccl_parts){bytes, bytes, bytes * (size_t)x->size}, places));
+    WEFT_TRY(
+        exchange_step(x, GATHER, (weft__nccl_parts){bytes, bytes, bytes * (size_t)x->work.size}, places));
     return weft__gpu_add_rows(x->launches, &rows);
 }
 
 /* An exact sum: of which each process gets its part, or all. */
 static weft_status sum_exactly(exchange_plan *x) {
     const weft_heavy_exchange *of = &x->work.exchange;
-    const weft__exchange_parts parts = weft__exchange_divide(of, x->size);
+    const weft__exchange_parts parts = weft__exchange_divide(of, x->work.size);
     const size_t part = (size_t)(parts.part * x->each);
     weft_argument places[] = {WRITES(WEFT_EXCHANGE_OUT, of->dtype), WRITES(WEFT_EXCHANGE_OUT, of->dtype)};
-    x->launches->beside_bytes = weft__exchange_received(of, x->size);
+    x->launches->beside_bytes = weft__exchange_received(of, x->work.size);
     if (parts.rest) WEFT_TRY(sum_few(x, of->n - parts.rest, parts.rest));
     for (int64_t at = 0; at < parts.part; at += parts.at_once) {
         const int64_t left = parts.part - at;
@@ -217,7 +217,7 @@ static weft_status sum_exactly(exchange_plan *x) {
     x->work.ends = true;
     if (!parts.part || of->part) return exchange_step(x, NO_TRANSFER, (weft__nccl_parts){0}, NULL);
     x->work.from = (size_t)x->rank * part;
-    return exchange_step(x, GATHER, (weft__nccl_parts){part, part, part * (size_t)x->size}, places);
+    return exchange_step(x, GATHER, (weft__nccl_parts){part, part, part * (size_t)x->work.size}, places);
 }
 
 /* Copies the numbers of a sum to the result, where it is made. They need not stay until its end. */
@@ -240,7 +240,8 @@ static weft_status add_exchange(exchange_plan *x, const weft_command *command) {
     x->work.ends = true;
     return of->n == 0 ? exchange_step(x, NO_TRANSFER, (weft__nccl_parts){0}, NULL)
            : of->gather
-               ? exchange_step(x, GATHER, (weft__nccl_parts){bytes, bytes, bytes * (size_t)x->size}, places)
+               ? exchange_step(x, GATHER, (weft__nccl_parts){bytes, bytes, bytes * (size_t)x->work.size},
+                               places)
                : exchange_step(x, REDUCE, (weft__nccl_parts){0}, places);
 }
 
@@ -253,7 +254,6 @@ weft_status weft__nccl_offer_exchange(weft__cuda *d, weft_launches *launches, co
         return weft__fail(launches->ctx, WEFT_ERR_STATE, "the device is not linked to other processes");
     exchange_plan x = {.d = d,
                        .launches = launches,
-                       .size = linked->size,
                        .rank = linked->rank,
                        .each = (int64_t)weft_dtype_size((weft_dtype)command->heavy.as.exchange.dtype)};
     memset(&x.work, 0, sizeof x.work);
