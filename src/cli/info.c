@@ -25,6 +25,10 @@ static weft_status check_one(const char *dir, uint64_t step, bool is_best, bool 
     snprintf(name, sizeof name, "checkpoints/step-%llu", (unsigned long long)step);
     if (!weft__join(path, sizeof path, dir, name)) return WEFT_ERR_ARGUMENT;
     weft_status status = check ? weft_checkpoint_verify(NULL, path) : WEFT_OK;
+    if (status != WEFT_OK && access(path, F_OK) != 0) { /* the run goes on, and needs this one no more */
+        weft__print(stdout, "  %s  removed by the run meanwhile\n", name);
+        return WEFT_OK;
+    }
     weft__print(stdout, "  %s%s%s\n", name, check ? found(status) : "", is_best ? "  best" : "");
     if (status != WEFT_OK) weft__complain("%s", weft_last_error(NULL));
     return status;

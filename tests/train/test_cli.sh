@@ -330,13 +330,17 @@ got=$?
 check "SIGINT gives exit 130, not $got" test $got = 130
 check "it says how to go on" grep -q 'weft resume long' long.out
 expect 0 'intact' "$weft" info long --check
-"$weft" train gpt.yaml --run killed --set train.steps=1000000 >killed.out 2>&1 &
+"$weft" train gpt.yaml --run killed --set train.steps=1000000 --set train.save_every=1 --set train.keep=50 >killed.out 2>&1 &
 pid=$!
 for _ in $(seq 100); do
     grep -qs 'step 10/' killed.out && break
     sleep 0.1
 done
 expect 0 'killed +running' "$weft" runs .
+for _ in $(seq 40); do
+    "$weft" info killed --check || break # meanwhile the run removes checkpoints
+done >checked.out 2>&1
+check "a run that goes on is sound: $(tail -n 3 checked.out)" test "$(grep -c summary.json checked.out)" = 40
 kill -KILL $pid
 wait $pid 2>/dev/null
 expect 0 'killed +killed +[1-9][0-9]*/1000000' "$weft" runs .

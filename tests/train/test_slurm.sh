@@ -69,6 +69,16 @@ if ! sinfo -h -o %T 2>/dev/null | grep -q idle; then
     exit 0
 fi
 
+# wait_for_end JOB: waits until a job runs no more, at most half a minute.
+wait_for_end() {
+    local _
+    for _ in $(seq 150); do
+        [ -z "$(squeue -h -j "$1" --states=PENDING,RUNNING,COMPLETING,STOPPED,SUSPENDED 2>/dev/null)" ] && return
+        sleep 0.2
+    done
+    echo "job $1 does not end"
+}
+
 cat >gpt.yaml <<'END'
 task: language-model
 data: {path: text.txt}
@@ -118,7 +128,8 @@ END
     wait_for_line 'resumed' $mpi-again/log.txt
     check "$mpi: the requeued job resumes: $(tail -n 5 $mpi-job.out)" grep -q 'resumed' $mpi-again/log.txt
     scancel --full "$job"
-    wait_for_line 'stopped by a signal' $mpi-again/log.txt
+    wait_for_end "$job" # the log may hold 'stopped by a signal' already, from before the job was requeued
+    check "$mpi: the resumed run stops and saves" sh -c "sed '1,/resumed/d' $mpi-again/log.txt | grep -q 'stopped by a signal'"
     check "$mpi: the run is sound" "$weft" info $mpi-again --check
 done
 
