@@ -42,14 +42,13 @@ def seconds(value):
 def cells(row):
     p = row["predicted"]
     alone = p["step_alone_seconds"]
-    return [f'{seconds(p["step_seconds"])}, {100 * alone / p["step_seconds"]:.0f} %',
-            f'{seconds(p["step_seconds_overlapped"])}, {100 * alone / p["step_seconds_overlapped"]:.0f} %']
+    return [f'{seconds(p["exchange_seconds"])}', f'{seconds(p["step_seconds"])}, {100 * alone / p["step_seconds"]:.0f} %']
 
 
 def main():
     weft = str(pathlib.Path(sys.argv[1]).resolve())
     heads = ["model", "processes", "`train.shard`", "memory"]
-    heads += [f"{rate} Gbit/s, exchange {when} the backward pass" for rate in RATES for when in ("after", "during")]
+    heads += [f"{rate} Gbit/s: {what}" for rate in RATES for what in ("exchange", "step")]
     print("| " + " | ".join(heads) + " |\n|" + " --- |" * len(heads))
     for name, settings in MODELS.items():
         plans = [plan(weft, settings, rate) for rate in RATES]

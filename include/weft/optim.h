@@ -163,8 +163,9 @@ typedef enum weft_shard {
  * WEFT_ERR_STATE if the optimizer has not joined a group; WEFT_ERR_UNSUPPORTED if the device cannot exchange
  * gradients while it computes. All processes must call it.
  *
- * With WEFT_SHARD_PARAMETERS a process keeps only its part of the parameters. The function compares them
- * first (WEFT_ERR_STATE, as weft_optimizer_compare). From then on a program that reads parameters gathers
+ * With WEFT_SHARD_PARAMETERS a process keeps only its part of the parameters. It never has all of them if
+ * this is called before parameters are read, written or used. The function compares them first
+ * (WEFT_ERR_STATE, as weft_optimizer_compare). From then on a program that reads parameters gathers
  * them piece by piece. So all processes must run the same steps, evaluations and other programs in the same
  * order. weft_read and weft_write of a parameter, and what calls them, such as weft_module_save and
  * weft_module_load, must be called by all processes, too; each writes the same values. Only

@@ -37,8 +37,6 @@ struct weft_context {
     uint64_t micro_batch;    /* index within an accumulated batch */
     int processes;           /* that train together, if an optimizer has joined others; else 0 */
     bool divides;            /* some parameters are divided among them (weft_divided) */
-    bool late_values;        /* parameters get their first values when they are divided or needed, so that no
-                              * process has all of them */
     uint64_t random_ordinal; /* random nodes recorded outside any module */
     uint64_t epoch;          /* counts writes to variables; orders reads and writes */
     uint64_t visit;          /* stamp of the last graph walk */

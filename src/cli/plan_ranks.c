@@ -24,10 +24,6 @@ static weft_status next_ranks(const char **list, int *ranks) {
     return WEFT_OK;
 }
 
-/* Rates between a card and its host, bytes per second: an H200 with 16 processor threads
- * (docs/performance.md). */
-#define CARD_DOWN 10.8e9
-#define CARD_UP   5.8e9
 /* The share of a batch that its backward pass takes: two matmuls for each matmul of the forward pass. */
 #define BACKWARD_SHARE (2.0 / 3)
 
@@ -49,15 +45,13 @@ static weft_status plan_alone(const weft__rank_question *q, const weft__config *
 
 static void plan_scale(const weft__rank_question *q, const weft__config *config, double step,
                        weft__rank_plan *row) {
-    const bool tokens = config->task == WEFT__TASK_LANGUAGE_MODEL,
-               card = q->device && strncmp(q->device, "card:", 5) == 0;
-    const weft__network network = {.rate = 1e9 / 8 * q->network,
-                                   .message = 1e-6 * q->message,
-                                   .down = card ? CARD_DOWN : 0,
-                                   .up = card ? CARD_UP : 0};
+    const bool tokens = config->task == WEFT__TASK_LANGUAGE_MODEL;
+    const weft__network network = {.rate = 1e9 / 8 * q->network, .message = 1e-6 * q->message};
     const weft__scaled_rank rank = {.ranks = row->ranks,
                                     .shard = (weft_shard)config->train_shard,
+                                    .overlaps = row->planned.overlaps,
                                     .parameters = row->planned.trained,
+                                    .gathered = (double)weft_dtype_size(weft__model_compute(config)),
                                     .batches = (int)row->planned.parts,
                                     .step = step,
                                     .backward = BACKWARD_SHARE * step / (double)row->planned.parts};
@@ -134,13 +128,6 @@ static void print_row(const weft__rank_plan *row, weft__plan_unit u) {
                 (double)m->exchange / u.bytes, weft__plan_fits(&row->planned) ? "" : "  does not fit");
 }
 
-/* A step of all processes: its time, samples a second, and the part of the rate that processes without an
- * exchange would have. */
-static void print_step(const weft__rank_plan *row, double seconds) {
-    weft__print(stdout, "  %9.4g  %9.4g  %5.1f", 1e3 * seconds, row->samples / seconds,
-                100 * row->step / seconds);
-}
-
 static void print_scaling(const weft__rank_question *q, const weft__rank_plans *plans) {
     const bool tokens = plans->count && plans->list[0].planned.time.tokens;
     const char *items = tokens ? "tokens/s" : "samples/s";
@@ -150,17 +137,18 @@ static void print_scaling(const weft__rank_question *q, const weft__rank_plans *
         "\npredicted, not measured: each process sends %g Gbit/s, a message takes %g us, a step without "
         "an exchange %.4g ms\n",
         q->network, q->message, 1e3 * plans->list[0].step);
-    weft__print(stdout, "%6s  %-11s  %11s  %-27s  %-27s\n", "", "", "exchange", "  after the backward pass",
-                "  during the backward pass");
-    weft__print(stdout, "%6s  %-11s  %11s  %9s  %9s  %5s  %9s  %9s  %5s\n", "ranks", "train.shard", "ms",
-                "ms a step", items, "%", "ms a step", items, "%");
+    weft__print(stdout, "%6s  %-11s  %11s  %9s  %9s  %5s\n", "ranks", "train.shard", "exchange ms",
+                "ms a step", items, "%");
     for (size_t i = 0; i < plans->count; i++) {
         const weft__rank_plan *row = &plans->list[i];
-        weft__print(stdout, "%6d  %-11s  %11.4g", row->ranks, row->shard, 1e3 * row->scaled.exchange);
-        print_step(row, row->scaled.after);
-        print_step(row, row->scaled.during);
-        weft__print(stdout, "%s\n", weft__plan_fits(&row->planned) ? "" : "  does not fit");
+        weft__print(stdout, "%6d  %-11s  %11.4g  %9.4g  %9.4g  %5.1f%s\n", row->ranks, row->shard,
+                    1e3 * row->scaled.exchange, 1e3 * row->scaled.step, row->samples / row->scaled.step,
+                    100 * row->step / row->scaled.step,
+                    weft__plan_fits(&row->planned) ? "" : "  does not fit");
     }
+    weft__print(stdout, "%%: the rate, as a part of what processes without an exchange would have; %s\n",
+                plans->list[0].planned.overlaps ? "the exchange of gradients is hidden by the backward pass"
+                                                : "gradients are exchanged after the backward pass");
 }
 
 void weft__plan_ranks_print(const weft__rank_question *q, const weft__rank_plans *plans) {
@@ -178,8 +166,8 @@ void weft__plan_ranks_print(const weft__rank_question *q, const weft__rank_plans
 static json_t *scaled_json(const weft__rank_plan *row) {
     const weft__scaled *s = &row->scaled;
     if (!(row->step > 0)) return json_null();
-    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "step_alone_seconds", row->step, "exchange_seconds",
-                     s->exchange, "step_seconds", s->after, "step_seconds_overlapped", s->during, "samples",
+    return json_pack("{s:f, s:f, s:f, s:b, s:f}", "step_alone_seconds", row->step, "exchange_seconds",
+                     s->exchange, "step_seconds", s->step, "overlaps", row->planned.overlaps, "samples",
                      row->samples);
 }
 

@@ -16,7 +16,6 @@ void weft__storage_release(weft_context *ctx, weft_storage *storage) {
     if (!storage || --storage->users > 0) return;
     if (storage->buffer) ctx->hooks.buffer_free(ctx, storage->buffer);
     if (storage->other) ctx->hooks.buffer_free(ctx, storage->other);
-    weft__free(ctx, storage->with);
     for (size_t i = 0; i < storage->n_late; i++) weft__free(ctx, storage->late[i].with);
     weft__free(ctx, storage->late);
     weft__free(ctx, storage);
@@ -24,32 +23,53 @@ void weft__storage_release(weft_context *ctx, weft_storage *storage) {
 
 /* ---- first values ---- */
 
-void weft__late_values(weft_context *ctx, const weft_storage *block, size_t first, size_t bytes, char *to) {
-    for (size_t i = 0; i < block->n_late; i++) {
-        const weft_late *late = &block->late[i];
+/* Adds first values to a storage that has room for them. */
+static weft_status add_late(weft_context *ctx, weft_storage *storage, const weft_late *late) {
+    void *with = weft__alloc(ctx, late->with_bytes);
+    if (!with) return weft__fail_oom(ctx, late->with_bytes, "first values");
+    memcpy(with, late->with, late->with_bytes);
+    storage->late[storage->n_late] = *late;
+    storage->late[storage->n_late++].with = with;
+    return WEFT_OK;
+}
+
+void weft__late_values(weft_context *ctx, const weft_storage *storage, size_t first, size_t bytes, char *to) {
+    for (size_t i = 0; i < storage->n_late; i++) {
+        const weft_late *late = &storage->late[i];
         if (late->offset >= first && late->offset < first + bytes)
             late->fill(ctx, late->with, to + (late->offset - first));
     }
 }
 
-static void write_first(weft_context *ctx, const weft_storage *storage, char *to) {
-    if (storage->fill) storage->fill(ctx, storage->with, to);
-    weft__late_values(ctx, storage, 0, storage->bytes, to);
+enum { PIECE = 16 << 20 }; /* bytes of a block that the host prepares at a time, unless a variable has more */
+
+/* The end of the piece of first values that begins at byte `from`: where a variable begins, or the end of the
+ * storage. */
+static size_t first_end(const weft_storage *storage, size_t from) {
+    size_t end = storage->bytes;
+    for (size_t i = storage->n_late; i-- > 0 && storage->late[i].offset > from;)
+        if (end - from > PIECE) end = storage->late[i].offset;
+    return end;
 }
 
-/* Writes the first values of a storage to its new buffer, which holds zeros. */
+/* Writes the first values of a storage to its new buffer, which holds zeros. If the host cannot reach the
+ * buffer, it prepares piece by piece, so that a large model never lies in its memory as a whole. */
 static weft_status storage_fill(weft_context *ctx, const weft_storage *storage, struct weft_buffer *to) {
-    if ((!storage->fill && !storage->n_late) || !storage->bytes) return WEFT_OK;
+    if (!storage->n_late || !storage->bytes) return WEFT_OK;
     char *host = ctx->hooks.buffer_host(to);
     if (host) {
-        write_first(ctx, storage, host);
+        weft__late_values(ctx, storage, 0, storage->bytes, host);
         return WEFT_OK;
     }
-    void *values = weft__zalloc(ctx, storage->bytes);
-    if (!values) return weft__fail_oom(ctx, storage->bytes, "first values");
-    write_first(ctx, storage, values);
-    weft_status status = ctx->hooks.upload(ctx, to, 0, values, storage->bytes);
-    weft__free(ctx, values);
+    weft_status status = WEFT_OK;
+    for (size_t from = 0, end; from < storage->bytes && status == WEFT_OK; from = end) {
+        end = first_end(storage, from);
+        char *values = weft__zalloc(ctx, end - from);
+        if (!values) return weft__fail_oom(ctx, end - from, "first values");
+        weft__late_values(ctx, storage, from, end - from, values);
+        status = ctx->hooks.upload(ctx, to, from, values, end - from);
+        weft__free(ctx, values);
+    }
     return status;
 }
 
@@ -147,14 +167,11 @@ weft_tensor *weft__variable_filled(weft_context *ctx, const char *name, weft_dty
                                    const void *with, size_t with_bytes) {
     weft_tensor *t = weft_variable_new(ctx, name, dtype, rank, shape, NULL);
     if (t->error) return t;
-    t->storage->with = weft__alloc(ctx, with_bytes);
-    if (!t->storage->with) {
-        weft_free(t);
-        return &ctx->graph->oom;
-    }
-    memcpy(t->storage->with, with, with_bytes);
-    t->storage->fill = make;
-    return t;
+    const weft_late late = {0, make, (void *)(uintptr_t)with, with_bytes};
+    t->storage->late = weft__array(ctx, 1, sizeof late);
+    if (t->storage->late && add_late(ctx, t->storage, &late) == WEFT_OK) return t;
+    weft_free(t);
+    return &ctx->graph->oom;
 }
 
 static weft_attr_const number_of(weft_dtype dtype, double value) {
@@ -207,9 +224,15 @@ void weft__variable_share(weft_tensor *variable, const weft_tensor *whole, size_
 }
 
 weft_tensor *weft__rounded_part(const char *where, const weft_tensor *variable, weft_dtype dtype) {
-    const weft_tensor *whole = variable->storage ? variable->storage->rounded : NULL;
-    if (!whole || whole->dtype != dtype || whole->storage->write_epoch < variable->storage->write_epoch)
-        return NULL;
+    const weft_storage *from = variable->storage;
+    const weft_tensor *whole = from ? from->rounded : NULL;
+    if (!whole || whole->dtype != dtype) return NULL;
+    if (!whole->storage->write_epoch) {
+        const weft_status status = from->round(from->rounder);
+        if (status != WEFT_OK)
+            return weft__poison(variable->ctx, where, status, "%s", weft_last_error(variable->ctx));
+    }
+    if (whole->storage->write_epoch < from->write_epoch) return NULL;
     weft_tensor *t = weft__node(variable->ctx, where, WEFT_OP_INPUT, dtype, variable->rank, variable->shape,
                                 0, NULL, 0, NULL);
     if (t->error) return t;
@@ -240,30 +263,33 @@ static weft_status values_of(weft_context *ctx, const weft_tensor *v, char *to) 
     const size_t size = weft_dtype_size((weft_dtype)v->dtype), bytes = (size_t)v->numel * size;
     if (storage->buffer && bytes)
         return ctx->hooks.download(ctx, storage->buffer, (size_t)v->offset * size, to, bytes);
-    if (storage->fill && bytes) storage->fill(ctx, storage->with, to);
     weft__late_values(ctx, storage, (size_t)v->offset * size, bytes, to);
     return WEFT_OK;
 }
 
-/* Moves the first values of variables to their block, to be made later. False if some have values already. */
-static bool block_late(weft_context *ctx, weft_tensor *const *variables, size_t count, const size_t *offsets,
-                       weft_storage *block) {
-    bool late = ctx->late_values;
-    for (size_t i = 0; i < count; i++) {
-        const weft_storage *storage = variables[i]->storage;
-        late = late && !storage->buffer && !storage->n_late && storage->users == 1;
-    }
-    if (!late || !(block->late = weft__array(ctx, count, sizeof *block->late))) return false;
-    for (size_t i = 0; i < count; i++) {
-        weft_storage *storage = variables[i]->storage;
-        if (storage->fill)
-            block->late[block->n_late++] = (weft_late){offsets[i], storage->fill, storage->with};
-        if (storage->fill) storage->with = NULL;
-    }
-    return true;
+/* The first values of a variable that has no buffer. NULL: zeros. */
+static const weft_late *late_of(const weft_tensor *v) {
+    const weft_storage *storage = v->storage;
+    const size_t offset = (size_t)v->offset * weft_dtype_size((weft_dtype)v->dtype);
+    for (size_t i = 0; i < storage->n_late; i++)
+        if (storage->late[i].offset == offset) return &storage->late[i];
+    return NULL;
 }
 
-enum { PIECE = 16 << 20 }; /* bytes of a block that the host prepares at a time */
+/* Notes how a block gets its first values, later: so processes can divide it before one of them has all of
+ * it. */
+static weft_status block_late(weft_context *ctx, weft_tensor *const *variables, size_t count,
+                              const size_t *offsets, weft_storage *block) {
+    block->late = weft__array(ctx, count, sizeof *block->late);
+    if (!block->late) return weft__fail_oom(ctx, count * sizeof *block->late, "first values");
+    for (size_t i = 0; i < count; i++) {
+        const weft_late *late = variables[i]->numel ? late_of(variables[i]) : NULL;
+        if (late)
+            WEFT_TRY(
+                add_late(ctx, block, &(weft_late){offsets[i], late->fill, late->with, late->with_bytes}));
+    }
+    return WEFT_OK;
+}
 
 /* The end of the piece that begins with variable `first`. A piece has at most PIECE bytes, or one
  * variable. */
@@ -297,16 +323,14 @@ static weft_status block_upload(weft_context *ctx, weft_tensor *const *variables
     return status;
 }
 
-/* Fills a block with the values of its variables. A block of zeros gets no buffer yet. Other blocks are
- * written in place if the host can reach their memory, else uploaded. */
+/* Fills a block with the values of its variables. A block of first values gets no buffer yet. Other blocks
+ * are written in place if the host can reach their memory, else uploaded. */
 static weft_status block_fill(weft_context *ctx, weft_tensor *const *variables, size_t count,
                               const size_t *offsets, weft_storage *block) {
-    bool zeros = true;
+    bool late = true;
     for (size_t i = 0; i < count; i++) WEFT_TRY(refuse_divided(ctx, variables[i]->storage));
-    for (size_t i = 0; i < count; i++)
-        zeros &=
-            !variables[i]->storage->buffer && !variables[i]->storage->fill && !variables[i]->storage->n_late;
-    if (zeros || block_late(ctx, variables, count, offsets, block)) return WEFT_OK;
+    for (size_t i = 0; i < count; i++) late &= !variables[i]->storage->buffer;
+    if (late) return block_late(ctx, variables, count, offsets, block);
     WEFT_TRY(weft__storage_place(ctx, block));
     char *host = ctx->hooks.buffer_host(block->buffer);
     if (!host) return block_upload(ctx, variables, count, offsets, block->buffer);

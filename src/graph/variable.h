@@ -29,11 +29,12 @@ typedef struct weft_divided {
     weft_status (*write)(const struct weft_divided *divided, size_t first, const void *from, size_t bytes);
 } weft_divided;
 
-/* First values of a variable within a block, which are made when the block is placed. */
+/* First values of a variable, which are made when its storage is placed. */
 typedef struct weft_late {
-    size_t offset; /* bytes */
+    size_t offset; /* bytes within the storage */
     void (*fill)(weft_context *ctx, const void *with, void *values);
-    void *with; /* the block owns it */
+    void *with; /* the storage owns it */
+    size_t with_bytes;
 } weft_late;
 
 /* Memory on the device. A block and the variables within it share one storage. */
@@ -48,13 +49,11 @@ typedef struct weft_storage {
     const weft_divided *divided; /* several processes have its elements, and it has no buffer; NULL: none */
     weft_tensor *rounded; /* a variable with the same elements in f16 or bf16, see weft__rounded_part; NULL:
                            * none */
-    uint64_t mark;        /* stamp of the walk that numbers storages, and the number that it gave */
+    weft_status (*round)(void *rounder); /* gives `rounded` its first values, when it is first read */
+    void *rounder;
+    uint64_t mark; /* stamp of the walk that numbers storages, and the number that it gave */
     int number;
-    void (*fill)(weft_context *ctx, const void *with, void *values); /* writes the first values; NULL:
-                                                                      * zeros */
-    void *with;                                                      /* argument of fill; the storage owns
-                                                                      * it */
-    weft_late *late; /* of a block: first values of its variables, instead of `fill`; NULL: none */
+    weft_late *late; /* first values, in the order of their offsets; what has none begins with zeros */
     size_t n_late;
 } weft_storage;
 
@@ -72,7 +71,7 @@ weft_tensor *weft__variable_filled(weft_context *ctx, const char *name, weft_dty
 
 /* Writes the late values within bytes first..first + bytes of a block to memory of the host that holds zeros.
  * A variable must not cross the ends of the range. */
-void weft__late_values(weft_context *ctx, const weft_storage *block, size_t first, size_t bytes, char *to);
+void weft__late_values(weft_context *ctx, const weft_storage *storage, size_t first, size_t bytes, char *to);
 
 /* Moves variables of one dtype into one block and returns the block, a one-dimensional variable called
  * `name`. The variables keep their order and values; each begins at a multiple of 64 bytes, and gaps are
@@ -87,7 +86,7 @@ void weft__variable_share(weft_tensor *variable, const weft_tensor *whole, size_
 
 /* Returns a leaf of the innermost scope that holds a variable's values rounded to dtype. The copy must lie in
  * the order of the variable's block. Returns NULL if there is no copy, or the variable was written after the
- * copy. Whoever writes both at once sets storage->rounded. */
+ * copy. Whoever writes both at once sets storage->rounded and round. */
 weft_tensor *weft__rounded_part(const char *where, const weft_tensor *variable, weft_dtype dtype);
 
 /* Index of the variable's first element within its block; 0 if it is in none. For complex variables the index

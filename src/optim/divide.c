@@ -180,7 +180,6 @@ weft_status weft__divide_parameters(weft_optimizer *opt, weft__block *block, wef
     if (!block->rounded) return WEFT_OK;
     WEFT_TRY(make_division(opt, block, block->rounded, &block->divided_rounded));
     empty_storage(block->divided_rounded);
-    block->values->storage->rounded = block->rounded;
     return weft__round_parts(block);
 }
 

@@ -226,7 +226,8 @@ static weft_status layout_place(weft_optimizer *opt, weft__block *block, weft__s
     return status;
 }
 
-static weft_status round_block(weft__block *block) {
+static weft_status round_block(void *rounder) {
+    weft__block *block = rounder;
     weft_scope *scope = weft_scope_open(block->values->ctx);
     if (!scope) return weft__fail_oom(block->values->ctx, 0, "a scope");
     weft_tensor *values = weft_cast_at(NULL, block->values, weft_dtype_of(block->rounded));
@@ -238,8 +239,7 @@ static weft_status round_block(weft__block *block) {
 weft_status weft__optimizer_round(weft_optimizer *opt) {
     for (size_t b = 0; b < opt->n_blocks; b++) {
         weft__block *block = &opt->blocks[b];
-        const bool used = block->rounded && block->values->storage->rounded;
-        if (used && block->rounded->storage->write_epoch < block->values->storage->write_epoch)
+        if (block->rounded && block->rounded->storage->write_epoch < block->values->storage->write_epoch)
             WEFT_TRY(block->divided ? weft__round_parts(block) : round_block(block));
     }
     return WEFT_OK;
@@ -256,9 +256,9 @@ static weft_status make_rounded(weft_optimizer *opt, weft__block *block, weft__s
     weft_tensor *rounded = weft_variable_new(opt->ctx, "rounded parameters", compute, 1, &numel, NULL);
     WEFT_TRY(weft_tensor_status(rounded));
     block->rounded = rounded;
-    if (opt->ctx->late_values) return WEFT_OK; /* until the parameters are divided */
-    WEFT_TRY(round_block(block));
     block->values->storage->rounded = rounded;
+    block->values->storage->round = round_block;
+    block->values->storage->rounder = block;
     return WEFT_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "device/null/null.h"
+#include "optim/optimizer.h"
 #include "process/group.h"
 #include "train/model/model.h"
 #include "train/analysis/planning.h"
@@ -67,6 +68,7 @@ static weft_status plan_step(weft_context *ctx, const weft__config *c, const wef
     WEFT_TRY(take_batch(ctx, c, dataset, &parts->loader, &batch, &planned->batch));
     WEFT_TRY(weft__model_optimizer(&model, c, MANY_STEPS));
     WEFT_TRY(plan_join(model.optimizer, c, &parts->group));
+    planned->overlaps = weft__optimizer_exchanges(model.optimizer);
     planned->parameters = (uint64_t)weft_parameter_elements(model.module, false);
     planned->trained = (uint64_t)weft_parameter_elements(model.module, true);
     weft_tensor *loss;

@@ -37,6 +37,7 @@ typedef struct weft__planned {
     uint64_t device_memory; /* bytes; 0: unknown */
     uint64_t parameters, trained; /* all of them; those that are not frozen */
     int64_t batch, parts;         /* samples of a batch; batches of a step in one process */
+    bool overlaps;                /* exchanges gradients during the backward pass */
     weft_memory_plan memory;
     weft__predicted time;
 } weft__planned;

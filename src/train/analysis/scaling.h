@@ -5,18 +5,19 @@
 
 #include <weft/optim.h>
 
-/* What connects the processes. Rates are in bytes per second. */
+/* What connects the processes. */
 typedef struct weft__network {
-    double rate;     /* that one process sends, and receives at the same time */
-    double message;  /* seconds that a message takes besides its bytes */
-    double down, up; /* from the memory of the device to that of the host, and back; 0: they are one memory */
+    double rate;    /* bytes per second that one process sends, and receives at the same time */
+    double message; /* seconds that a message takes besides its bytes */
 } weft__network;
 
 /* One process of a training. */
 typedef struct weft__scaled_rank {
     int ranks;
     weft_shard shard;
-    uint64_t parameters; /* that are trained; a gradient has 4 bytes, and so has a parameter */
+    bool overlaps;       /* it exchanges gradients during the backward pass, not after it */
+    uint64_t parameters; /* that are trained; a gradient has 4 bytes, and so has an updated parameter */
+    double gathered;     /* bytes of a divided parameter that is gathered */
     int batches;         /* that the process has in a step */
     double step;         /* seconds of a step without an exchange */
     double backward;     /* seconds of the backward pass of a batch, which can hide an exchange */
@@ -24,9 +25,8 @@ typedef struct weft__scaled_rank {
 
 /* Seconds. */
 typedef struct weft__scaled {
-    double exchange; /* of gradients and of updated parameters */
-    double after;    /* a step that exchanges gradients after its backward pass */
-    double during;   /* a step that exchanges gradients during its backward pass */
+    double exchange; /* of gradients and of parameters */
+    double step;     /* of a step with its exchange */
 } weft__scaled;
 
 weft__scaled weft__scaling_predict(const weft__network *network, const weft__scaled_rank *rank);

@@ -299,7 +299,6 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
     WEFT_TRY(weft__model_open_context(config, loop->choice.device, on_log, loop, &ctx));
     loop->config = config;
     loop->model.ctx = ctx;
-    ctx->late_values = loop->processes.group && config->train_shard == WEFT_SHARD_PARAMETERS;
     if (loop->processes.group) ctx->interrupted = interrupted, ctx->interrupted_user = loop;
     WEFT_TRY(weft_profile_start(ctx, &(weft_profile_options){.every = TIMED_EVERY}, &loop->profile));
     weft__span span = weft__profile_enter(ctx, WEFT__DOING_DATA);

@@ -39,12 +39,10 @@ typedef struct model {
     int rows; /* samples of a batch */
 } model;
 
-/* late: no rank ever has the whole model. */
-static model make_model(int rank, int threads, bool exact, int rows, bool late) {
+static model make_model(int rank, int threads, bool exact, int rows) {
     model m = {.rows = rows, .ctx = open_device(rank, threads, 5)};
     int64_t sizes[LAYERS_MOST + 1];
     for (int i = 0; i <= layers; i++) sizes[i] = width;
-    m.ctx->late_values = late;
     m.net = weft_nn_mlp(m.ctx, sizes, layers + 1, NULL);
     m.opt = weft_sgd(m.net, &(weft_sgd_options){.lr = 0.5, .clip = 1e-3, .exact_sum = exact});
     return m;
@@ -94,7 +92,7 @@ typedef struct measured {
 static void share_steps(weft_process_group *g, void *user) {
     measured *to = user;
     const int rank = weft_process_group_rank(g);
-    model m = make_model(rank, to->threads, to->exact, to->rows, to->shard == WEFT_SHARD_PARAMETERS);
+    model m = make_model(rank, to->threads, to->exact, to->rows);
     EXPECT(weft_optimizer_join(m.opt, g) == WEFT_OK);
     EXPECT(weft__optimizer_exchanges(m.opt));
     EXPECT(weft_optimizer_shard(m.opt, to->shard) == WEFT_OK);
@@ -116,7 +114,7 @@ static void share_steps(weft_process_group *g, void *user) {
 
 /* Steps of one process with so many batches. */
 static uint64_t steps_alone(measured *to, int batches) {
-    model m = make_model(0, 1, true, to->rows, false);
+    model m = make_model(0, 1, true, to->rows);
     double from = 0;
     for (int i = 0; i <= steps; i++) {
         for (int k = 0; k < batches; k++) EXPECT(make_step(&m, k, k, batches) == WEFT_OK);
@@ -209,7 +207,7 @@ static bool under_race_detector(void) {
 static void miss_a_step(weft_process_group *g, void *user) {
     const int rank = weft_process_group_rank(g);
     const weft_shard *shard = user;
-    model m = make_model(rank, 1, true, rows_most, false);
+    model m = make_model(rank, 1, true, rows_most);
     EXPECT(weft_optimizer_join(m.opt, g) == WEFT_OK);
     EXPECT(weft_optimizer_shard(m.opt, *shard) == WEFT_OK);
     EXPECT(make_step(&m, rank, 0, 1) == WEFT_OK);
@@ -250,7 +248,7 @@ typedef struct failure {
 static void fail_in_a_step(weft_process_group *g, void *user) {
     failure *f = user;
     const int rank = weft_process_group_rank(g);
-    model m = make_model(rank, 1, true, 4, false);
+    model m = make_model(rank, 1, true, 4);
     weft_status status = WEFT_OK;
     uint64_t before = 0;
     int made = 0;
@@ -322,7 +320,7 @@ static weft_tensor *weights_of(const model *m, int layer) {
 /* All ranks read and write parameters, by the host and by programs. What needs them whole is refused. */
 static void access_parts(weft_process_group *g, void *user) {
     static _Thread_local float values[WIDTH_MOST * WIDTH_MOST], got[WIDTH_MOST * WIDTH_MOST];
-    model m = make_model(weft_process_group_rank(g), 1, true, 4, false);
+    model m = make_model(weft_process_group_rank(g), 1, true, 4);
     (void)user;
     EXPECT(weft_optimizer_join(m.opt, g) == WEFT_OK);
     weft_tensor *w = weights_of(&m, 0);
@@ -359,7 +357,7 @@ static void access_parts(weft_process_group *g, void *user) {
 static void differ(weft_process_group *g, void *user) {
     static _Thread_local float got[WIDTH_MOST * WIDTH_MOST];
     const int rank = weft_process_group_rank(g);
-    model m = make_model(rank, 1, true, 4, false);
+    model m = make_model(rank, 1, true, 4);
     (void)user;
     EXPECT(weft_optimizer_join(m.opt, g) == WEFT_OK);
     EXPECT(weft_optimizer_shard(m.opt, WEFT_SHARD_PARAMETERS) == WEFT_OK);
@@ -371,11 +369,26 @@ static void differ(weft_process_group *g, void *user) {
     weft_close(m.ctx);
 }
 
+/* No rank ever has the whole model, neither the parameters nor their rounded copies. */
+static void divide_first_values(weft_process_group *g, void *user) {
+    model m = make_model(weft_process_group_rank(g), 1, true, 4);
+    (void)user;
+    EXPECT(weft_module_compute(m.net, WEFT_BF16) == WEFT_OK);
+    EXPECT(weft_optimizer_join(m.opt, g) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(m.opt, WEFT_SHARD_PARAMETERS) == WEFT_OK);
+    const size_t parts = (sizeof(float) + 2) / RANKS;
+    EXPECT(m.ctx->device->bytes_peak < 1.1 * (double)(parts * (size_t)weft_parameter_elements(m.net, false)));
+    EXPECT(m.opt->blocks[0].rounded);
+    EXPECT(make_step(&m, 0, 0, 1) == WEFT_OK);
+    weft_close(m.ctx);
+}
+
 static void test_access(void **state) {
     (void)state;
     network net = {0};
     run_ranks(&net, 3, 60, access_parts, NULL);
     run_ranks(&net, RANKS, 60, differ, NULL);
+    run_ranks(&net, RANKS, 60, divide_first_values, NULL);
 }
 
 /* ---- batch norm over all processes ---- */
