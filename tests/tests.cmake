@@ -423,7 +423,14 @@ if(TARGET test_ops)
     if(TEST ops_hip_${wave})
       set_tests_properties(ops_hip_${wave} PROPERTIES TIMEOUT 1200 COST 100)
     endif()
+    # The gradients whose kernels are heavy or have matrix cores in f16 and bf16: these kernels differ between the wavefronts.
+    weft_add_hip_test(hip_grad_${wave} ${wave} test_grad hip --op matmul,conv2d,recurrent,batch_norm)
   endforeach()
+  # Gradients of attention take half a minute, of which differences in f64 take most. Kernels in f64 have no matrix cores,
+  # so they are the same on both wavefronts, and differences check them on one. A long test checks them on both.
+  weft_add_hip_test(hip_grad_attention_64 64 test_grad hip --op attention)
+  weft_add_hip_test(hip_grad_attention_32 32 test_grad hip --op attention --differences off)
+  weft_add_hip_test(grad_hip_attention_32 32 test_grad hip --op attention)
   foreach(matrix ops grad) # every kernel source translates to WGSL, and Tint compiles it
     file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/wgsl-sources/${matrix})
     weft_add_test(${matrix}_wgsl test_${matrix} null --wgsl-sources ${PROJECT_BINARY_DIR}/wgsl-sources/${matrix})
@@ -545,7 +552,7 @@ endif()
 # devices, the three longest tests of the GPU code, and the planted faults. `make test-all` runs everything.
 get_property(every_test DIRECTORY PROPERTY TESTS)
 foreach(name ${every_test})
-  if(name MATCHES "_(opencl|webgpu|dawn|cuda|hip|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda|hip)|^test_hip_matrix|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_train_hip|test_processes_cards|test_gpu_heavy|test_gpu_matmul)$")
+  if(name MATCHES "_(opencl|webgpu|dawn|cuda|hip|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda|hip)|^hip_grad_|^test_hip_matrix|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_train_hip|test_processes_cards|test_gpu_heavy|test_gpu_matmul)$")
     set(labels repeated)
     # the longest ones, most of whose code others cover
     if(name MATCHES "^ops_hip_|^grad_(hip_|cuda_attention)|^test_hip_matrix_(conv|epilogue|races|gfx908)|_ptx$|^test_(gpu_[a-z]+|head|memory|recompute)_hip$|^test_(memory|recompute|cuda_choice|gpu_scatter|gpu_conv)_(cuda|webgpu)$|^mutants$")
