@@ -562,6 +562,18 @@ foreach(name ${every_test})
   endif()
 endforeach()
 
+# The longest of the other tests, and their seconds on two cores. They start early, so that none is left at the end.
+set(seconds_of test_processes=180 test_processes_cards=140 test_processes_memory=110 test_render=65 test_text_shards=60
+    test_parquet_texts=55 ops_cpu=50 ops_interp=45)
+foreach(entry ${seconds_of})
+  string(REPLACE "=" ";" entry ${entry})
+  list(GET entry 0 name)
+  list(GET entry 1 seconds)
+  if(TEST ${name})
+    set_tests_properties(${name} PROPERTIES COST ${seconds})
+  endif()
+endforeach()
+
 # As tests they run the seeds, and changed seeds for five seconds. `make fuzz` runs them for long.
 if(WEFT_FUZZES)
   file(GLOB fuzz_sources CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
