@@ -83,7 +83,9 @@ function(weft_add_test name)
 endfunction()
 
 # A simulated CUDA driver and NVRTC, which compute on the processor (tests/cuda/fake.h). They test the CUDA device without
-# a GPU. Only weft_add_cuda_test lets a test find them, by LD_LIBRARY_PATH. They need the host's C++ compiler.
+# a GPU. Only weft_add_cuda_test lets a test find them, by LD_LIBRARY_PATH. They need the host's C++ compiler, which takes
+# most of the time of these tests. So all tests share the compiled kernels, in a folder of the build.
+set(fake_cache "FAKE_CUDA_CACHE=${PROJECT_BINARY_DIR}/fake-kernels")
 set(WEFT_TEST_CUDA ON CACHE BOOL "run tests on the driver of tests/cuda")
 find_program(CXX_PROGRAM c++)
 set(cuda_tests test_cuda_attention test_cuda_blas test_cuda_convolution test_cuda_device test_cuda_flash test_cuda_large test_cuda_nccl test_cuda_scalars test_cuda_tensor test_cuda_upload test_gpu_tensor test_gpu_slices test_gpu_concurrent test_gpu_epilogue test_gpu_rows test_gpu_device test_gpu_training test_cuda_card test_cuda_raised test_gpu_scatter test_cuda_choice test_gpu_conv
@@ -92,12 +94,12 @@ list(APPEND cuda_tests test_golden_values test_head test_recompute test_transfor
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CXX_PROGRAM AND NOT WEFT_SANITIZE AND NOT WEFT_PORTABLE)
   set(fake_folder ${PROJECT_BINARY_DIR}/fake-cuda)
   file(GLOB fake_sources CONFIGURE_DEPENDS tests/cuda/*.c tests/ptx/*.c)
-  list(FILTER fake_sources EXCLUDE REGEX "/(nvrtc|rooms|nvml|blas|nccl[^/]*|dnn[^/]*|test_[^/]*)[.]c$")
+  list(FILTER fake_sources EXCLUDE REGEX "/(nvrtc|rooms|cubins|nvml|blas|nccl[^/]*|dnn[^/]*|test_[^/]*)[.]c$")
   file(GLOB ptx_sources CONFIGURE_DEPENDS tests/ptx/*.c)
   list(FILTER ptx_sources EXCLUDE REGEX "/test_[^/]*$")
   find_package(Threads REQUIRED)
   add_library(fake_cuda SHARED ${fake_sources})
-  add_library(fake_nvrtc SHARED tests/cuda/nvrtc.c tests/cuda/rooms.c)
+  add_library(fake_nvrtc SHARED tests/cuda/nvrtc.c tests/cuda/rooms.c tests/cuda/cubins.c)
   add_library(fake_nvml SHARED tests/cuda/nvml.c)
   add_library(fake_blas SHARED tests/cuda/blas.c)
   add_library(fake_nccl SHARED tests/cuda/nccl.c tests/cuda/nccl_ranks.c)
@@ -124,7 +126,7 @@ if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CXX_PROGRAM AND NOT WEFT_SANITIZE AND 
   # the same as AMD's HIP (tests/hip/fake_hip.h)
   set(fake_hip_folder ${PROJECT_BINARY_DIR}/fake-hip)
   add_library(fake_hip SHARED ${fake_sources} tests/hip/driver.c)
-  add_library(fake_hiprtc SHARED tests/cuda/nvrtc.c tests/cuda/rooms.c)
+  add_library(fake_hiprtc SHARED tests/cuda/nvrtc.c tests/cuda/rooms.c tests/cuda/cubins.c)
   add_library(fake_rccl SHARED tests/cuda/nccl.c tests/cuda/nccl_ranks.c)
   add_library(fake_hipblaslt SHARED tests/cuda/blas.c tests/hip/blas.c)
   foreach(target fake_hip fake_hiprtc fake_rccl fake_hipblaslt)
@@ -147,7 +149,7 @@ function(weft_add_cuda_test name)
   if(TARGET fake_cuda AND WEFT_TEST_CUDA)
     weft_add_test(${name} ${ARGN})
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 60
-      ENVIRONMENT "${test_environment};WEFT_TEST_GPU=cuda;LD_LIBRARY_PATH=${fake_folder}:$ENV{LD_LIBRARY_PATH}")
+      ENVIRONMENT "${test_environment};${fake_cache};WEFT_TEST_GPU=cuda;LD_LIBRARY_PATH=${fake_folder}:$ENV{LD_LIBRARY_PATH}")
   endif()
 endfunction()
 
@@ -156,7 +158,7 @@ function(weft_add_hip_test name wave)
   if(TARGET fake_hip AND WEFT_TEST_CUDA)
     weft_add_test(${name} ${ARGN})
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 60
-      ENVIRONMENT "${test_environment};WEFT_TEST_GPU=hip;FAKE_HIP_WAVE=${wave};LD_LIBRARY_PATH=${fake_hip_folder}:$ENV{LD_LIBRARY_PATH}")
+      ENVIRONMENT "${test_environment};${fake_cache};WEFT_TEST_GPU=hip;FAKE_HIP_WAVE=${wave};LD_LIBRARY_PATH=${fake_hip_folder}:$ENV{LD_LIBRARY_PATH}")
   endif()
 endfunction()
 
@@ -421,7 +423,14 @@ if(TARGET test_ops)
     if(TEST ops_hip_${wave})
       set_tests_properties(ops_hip_${wave} PROPERTIES TIMEOUT 1200 COST 100)
     endif()
+    # The gradients whose kernels are heavy or have matrix cores in f16 and bf16: these kernels differ between the wavefronts.
+    weft_add_hip_test(hip_grad_${wave} ${wave} test_grad hip --op matmul,conv2d,recurrent,batch_norm)
   endforeach()
+  # Gradients of attention take half a minute, of which differences in f64 take most. Kernels in f64 have no matrix cores,
+  # so they are the same on both wavefronts, and differences check them on one. A long test checks them on both.
+  weft_add_hip_test(hip_grad_attention_64 64 test_grad hip --op attention)
+  weft_add_hip_test(hip_grad_attention_32 32 test_grad hip --op attention --differences off)
+  weft_add_hip_test(grad_hip_attention_32 32 test_grad hip --op attention)
   foreach(matrix ops grad) # every kernel source translates to WGSL, and Tint compiles it
     file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/wgsl-sources/${matrix})
     weft_add_test(${matrix}_wgsl test_${matrix} null --wgsl-sources ${PROJECT_BINARY_DIR}/wgsl-sources/${matrix})
@@ -543,13 +552,25 @@ endif()
 # devices, the three longest tests of the GPU code, and the planted faults. `make test-all` runs everything.
 get_property(every_test DIRECTORY PROPERTY TESTS)
 foreach(name ${every_test})
-  if(name MATCHES "_(opencl|webgpu|dawn|cuda|hip|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda|hip)|^test_hip_matrix|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_train_hip|test_processes_cards|test_gpu_heavy|test_gpu_matmul)$")
+  if(name MATCHES "_(opencl|webgpu|dawn|cuda|hip|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda|hip)|^hip_grad_|^test_hip_matrix|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_train_hip|test_processes_cards|test_gpu_heavy|test_gpu_matmul)$")
     set(labels repeated)
     # the longest ones, most of whose code others cover
     if(name MATCHES "^ops_hip_|^grad_(hip_|cuda_attention)|^test_hip_matrix_(conv|epilogue|races|gfx908)|_ptx$|^test_(gpu_[a-z]+|head|memory|recompute)_hip$|^test_(memory|recompute|cuda_choice|gpu_scatter|gpu_conv)_(cuda|webgpu)$|^mutants$")
       list(APPEND labels long)
     endif()
     set_tests_properties(${name} PROPERTIES LABELS "${labels}")
+  endif()
+endforeach()
+
+# The longest of the other tests, and their seconds on two cores. They start early, so that none is left at the end.
+set(seconds_of test_processes=180 test_processes_cards=140 test_processes_memory=110 test_render=65 test_text_shards=60
+    test_parquet_texts=55 ops_cpu=50 ops_interp=45)
+foreach(entry ${seconds_of})
+  string(REPLACE "=" ";" entry ${entry})
+  list(GET entry 0 name)
+  list(GET entry 1 seconds)
+  if(TEST ${name})
+    set_tests_properties(${name} PROPERTIES COST ${seconds})
   endif()
 endforeach()
 

@@ -39,6 +39,7 @@
  *     FAKE_CUDA_DELAYS=1         stores to global memory are delayed; kernels run about five times as long
  *     FAKE_CUDA_DECLINE=3        cuBLASLt, cuDNN and NCCL refuse one request in three, so that fallbacks run
  *     FAKE_CUDA_CARDS=4          so many cards, 0 to 4; by default there are 2
+ *     FAKE_CUDA_CACHE=DIR        compiled kernels are taken from this folder, or stored there (cubins.c)
  *     FAKE_CUDA_KEEP=1           keeps the folders /tmp/fake-nvrtc-*, with the source whose lines are
  * reported test_cuda_card.c has a planted fault for each check.
  *

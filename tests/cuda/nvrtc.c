@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "cubins.h"
 #include "rooms.h"
 #ifdef FAKE_HIP
 #include "hip/fake_hip.h"
@@ -212,21 +214,35 @@ static bool check_rooms(const char *folder) {
 /* Is something to be told of each access? Then the compiler adds a call before it. */
 static bool watches_accesses(void) { return getenv("FAKE_CUDA_RACES") || getenv("FAKE_CUDA_DELAYS"); }
 
-static unsigned compile(program *p) {
-    char folder[] = "/tmp/fake-nvrtc-XXXXXX";
-    size_t bytes;
-    if (!mkdtemp(folder)) return OUT_OF_MEMORY;
-    write_file(folder, "text.cu", p->text, put_plain);
-    char first[800], machine[200];
+static const char compiler_options[] =
+    "-std=c++17 -O1 -w -fPIC -march=native -ffp-contract=off -fno-math-errno -fno-strict-aliasing -fwrapv "
+    "-fno-gnu-unique -ffunction-sections -fdata-sections -malign-data=abi -fsanitize=alignment";
+
+static const char *watch(void) {
+    return watches_accesses()
+               ? "-g1 -fsanitize=thread -DFAKE_WATCHED --param tsan-instrument-func-entry-exit=0"
+               : "";
+}
+
+/* The options that depend on the GPU. */
+static void put_machine(const program *p, char *machine, size_t room) {
 #ifdef FAKE_HIP
-    snprintf(machine, sizeof machine,
+    snprintf(machine, room,
              "-D__AMDGCN__ -D__%s__ -D__HIP__ -DFAKE_HIP -DFAKE_WAVE=%d -DW_WAVE_BARRIER=FAKE_WAVE_BARRIER "
              "-DW_WAVE_PERMUTE=FAKE_WAVE_PERMUTE "
              "-DW_TWO_WAVES=",
              p->name, fake_hip_wave());
 #else
-    snprintf(machine, sizeof machine, "-D__CUDACC_RTC__ -D__CUDA_ARCH__=%d", 10 * p->arch);
+    snprintf(machine, room, "-D__CUDACC_RTC__ -D__CUDA_ARCH__=%d", 10 * p->arch);
 #endif
+}
+
+/* Compiles the source in a folder of its own. Sets the log and, if the source has no errors, the cubin. */
+static unsigned compile_source(program *p, const char *machine) {
+    char folder[] = "/tmp/fake-nvrtc-XXXXXX", first[800];
+    size_t bytes;
+    if (!mkdtemp(folder)) return OUT_OF_MEMORY;
+    write_file(folder, "text.cu", p->text, put_plain);
     snprintf(first, sizeof first,
              "c++ -x c++ -std=c++17 -E -P -w -D__global__=FAKE_GLOBAL "
              "'-D__launch_bounds__(...)=FAKE_BOUNDS(__VA_ARGS__)' "
@@ -238,16 +254,9 @@ static unsigned compile(program *p) {
     char *whole = failed ? NULL : read_file(folder, "whole.cc", &bytes);
     if (whole) {
         write_file(folder, "text.cc", whole, put_text);
-        char second[800];
-        snprintf(second, sizeof second,
-                 "cd %%s && c++ -c -std=c++17 -O1 -w -fPIC -march=native -ffp-contract=off -fno-math-errno "
-                 "-fno-strict-aliasing -fwrapv -fno-gnu-unique -ffunction-sections -fdata-sections "
-                 "-malign-data=abi -fsanitize=alignment %s %s "
-                 "-I" FAKE_CUDA_FOLDER " text.cc >log 2>&1",
-                 machine,
-                 watches_accesses() ? "-g1 -fsanitize=thread -DFAKE_WATCHED "
-                                      "--param tsan-instrument-func-entry-exit=0"
-                                    : "");
+        char second[1500];
+        snprintf(second, sizeof second, "cd %%s && c++ -c %s %s %s -I" FAKE_CUDA_FOLDER " text.cc >log 2>&1",
+                 compiler_options, machine, watch());
         failed = command(folder, second) || !check_rooms(folder) ||
                  command(folder, "c++ -shared -nostartfiles %s/text.o %s/rooms.ld -o %s/cubin");
     }
@@ -256,6 +265,45 @@ static unsigned compile(program *p) {
     if (!failed) p->cubin = read_file(folder, "cubin", &p->cubin_bytes);
     if (!getenv("FAKE_CUDA_KEEP")) (void)command(folder, "rm -rf %s");
     return p->cubin ? OK : COMPILATION;
+}
+
+/* Adds what all kernels depend on: options, files, and the compiler. */
+static cubin_key begin_key(const char *machine) {
+    static const char *const files[] = {"nvrtc.c",         "rooms.c",          "device.h",
+                                        "fake.h",          "tensor.h",         "../hip/device_hip.h",
+                                        "../hip/matrix.h", "../hip/fake_hip.h"};
+    static char version[200]; /* of the compiler; "" until it is known */
+    cubin_key key = {0};
+    FILE *from = *version ? NULL : popen("c++ --version", "r");
+    if (from && !fgets(version, sizeof version, from)) strcpy(version, "unknown");
+    if (from) pclose(from);
+    cubin_add(&key, version, strlen(version));
+    cubin_add(&key, machine, strlen(machine));
+    cubin_add(&key, watch(), strlen(watch()));
+    cubin_add(&key, compiler_options, sizeof compiler_options);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        size_t bytes = 0;
+        char *all = read_file(FAKE_CUDA_FOLDER, files[i], &bytes);
+        if (all) cubin_add(&key, all, bytes);
+        free(all);
+    }
+    return key;
+}
+
+/* Takes the compiled kernel from the folder $FAKE_CUDA_CACHE, or compiles it and stores it there. */
+static unsigned compile(program *p) {
+    char machine[200];
+    const char *kept = getenv("FAKE_CUDA_KEEP") ? NULL : getenv("FAKE_CUDA_CACHE");
+    put_machine(p, machine, sizeof machine);
+    if (!kept) return compile_source(p, machine);
+    cubin_key key = begin_key(machine);
+    cubin_add(&key, p->text, strlen(p->text));
+    p->cubin = cubin_find(kept, key, &p->cubin_bytes);
+    if (p->cubin) return OK;
+    mkdir(kept, 0777);
+    const unsigned result = compile_source(p, machine);
+    if (result == OK) cubin_keep(kept, key, p->cubin, p->cubin_bytes);
+    return result;
 }
 
 unsigned nvrtcCompileProgram(nvrtcProgram p, int n_options, const char *const *options) {

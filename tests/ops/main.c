@@ -1,6 +1,6 @@
 /* A program that runs a table of ops on one device:
  *     NAME DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls WORK]
- *                 [--indices 64] [--debug memory]
+ *                 [--indices 64] [--debug memory] [--differences off]
  *     NAME null --sources FOLDER    writes what a CUDA device would compile, and compares nothing
  *     NAME null --wgsl-sources FOLDER    the same for a WebGPU device; the sources must translate to WGSL
  * Prints each failed check and one line of totals. Exit status: 1 if a check failed, 77 (skipped) if the
@@ -29,7 +29,8 @@ static void usage(const char *name) {
     fprintf(
         stderr,
         "usage: %s DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls "
-        "WORK] [--indices 64] [--debug memory] [--sources FOLDER] [--wgsl-sources FOLDER] "
+        "WORK] [--indices 64] [--debug memory] [--differences off] [--sources FOLDER] [--wgsl-sources "
+        "FOLDER] "
         "[--hip-sources FOLDER]\n",
         name);
     exit(2);
@@ -54,6 +55,8 @@ static matrix arguments(int argc, char **argv) {
             weft__gpu_hook.long_indices = !strcmp(argv[i + 1], "64");
         else if (!strcmp(argv[i], "--debug"))
             setenv("WEFT_DEBUG", argv[i + 1], 1);
+        else if (!strcmp(argv[i], "--differences")) /* gradients in f64 are taken for right */
+            m.no_differences = !strcmp(argv[i + 1], "off");
         else if (!strcmp(argv[i], "--sources"))
             cuda_sources.folder = argv[i + 1];
         else if (!strcmp(argv[i], "--wgsl-sources"))

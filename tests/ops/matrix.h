@@ -60,6 +60,8 @@ struct matrix {
     FILE *record; /* receives one line for each check, or NULL */
     bool slow;    /* the device computes element by element: use fewer and smaller samples */
     bool unfused; /* each op is a kernel of its own */
+    /* Gradients in f64 are not compared with differences. They still are the reference of narrower dtypes. */
+    bool no_differences;
     bool sources; /* the device only writes kernel sources to files (cuda_sources.h) */
     bool gpu; /* use the looser tolerances, and only a sample of the checks: each may cost a compilation */
     uint32_t met;      /* bit mask of dtypes in which the current op has been computed */
