@@ -45,11 +45,14 @@ static const weft_target cuda_sources_hip[] = {CUDA_SOURCES_HIP(0), CUDA_SOURCES
                                                CUDA_SOURCES_HIP(64)};
 enum { CUDA_SOURCES_HIPS = sizeof cuda_sources_hip / sizeof *cuda_sources_hip };
 static const char *const cuda_sources_marks[] = {"", ".wave32", ".wave64"};
-static const weft_target cuda_sources_wgsl = {.dialect = WEFT_DIALECT_WGSL,
-                                              .lanes = 256,
-                                              .units = 4,
-                                              .local_bytes = 16 << 10,
-                                              .groups_most = INT32_MAX};
+/* WebGPU on cards, and on processors. */
+#define CUDA_SOURCES_WGSL(processor)                                                                         \
+    {                                                                                                        \
+        .dialect = WEFT_DIALECT_WGSL, .lanes = 256, .units = 4, .local_bytes = 16 << 10,                     \
+        .groups_most = INT32_MAX, .on_processor = (processor)                                                \
+    }
+static const weft_target cuda_sources_wgsl[] = {CUDA_SOURCES_WGSL(false), CUDA_SOURCES_WGSL(true)};
+enum { CUDA_SOURCES_WGSLS = sizeof cuda_sources_wgsl / sizeof *cuda_sources_wgsl };
 
 static struct {
     weft_device_ops ops; /* the null device's, except for two functions */
@@ -65,7 +68,7 @@ static struct {
 
 static inline const weft_target *cuda_sources_target(int i) {
     if (cuda_sources.hip) return &cuda_sources_hip[i];
-    return cuda_sources.wgsl ? &cuda_sources_wgsl : &cuda_sources_targets[i];
+    return cuda_sources.wgsl ? &cuda_sources_wgsl[i] : &cuda_sources_targets[i];
 }
 
 static inline void cuda_sources_translate(const char *path) {
@@ -118,12 +121,12 @@ static inline bool cuda_sources_takes(weft_device *device, const weft_heavy *hea
 
 static inline weft_status cuda_sources_build(weft_device *device, const weft_commands *commands,
                                              weft_executable **executable) {
-    /* once as it is, and once with fused launches where they pay */
-    const int variants = cuda_sources.wgsl  ? 1
+    /* once as it is, and once with fused launches where they pay; WebGPU fuses none */
+    const int variants = cuda_sources.wgsl  ? CUDA_SOURCES_WGSLS
                          : cuda_sources.hip ? 2 * CUDA_SOURCES_HIPS
                                             : 2 * CUDA_SOURCES_TARGETS;
     for (int i = 0; i < variants; i++) {
-        const int target = i / 2, fused = i % 2;
+        const int each = cuda_sources.wgsl ? 1 : 2, target = i / each, fused = i % each;
         weft_arena arena;
         weft_gpu_paths paths = {0};
         weft__arena_init(&arena, device->ctx);

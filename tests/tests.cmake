@@ -404,13 +404,19 @@ if(TARGET test_ops)
       weft_add_matrix(${matrix}_${device} ${matrix} ${device} --record ${records}/${matrix}-${device}.tsv)
     endforeach()
     foreach(device ${WEFT_TEST_DEVICES})
-      foreach(part 1 2)
-        weft_add_matrix(${matrix}_${device}_${part} ${matrix} ${device} --part ${part}/2
+      foreach(part 1 2) # --card: WebGPU runs the kernels of graphics cards, also on a processor
+        weft_add_matrix(${matrix}_${device}_${part} ${matrix} ${device} --part ${part}/2 --card on
                         --record ${records}/${matrix}-${device}.${part}.tsv)
         set_tests_properties(${matrix}_${device}_${part} PROPERTIES TIMEOUT 600 COST 100)
       endforeach()
     endforeach()
   endforeach()
+  if(webgpu IN_LIST WEFT_TEST_DEVICES) # what WebGPU computes by other kernels on a processor
+    foreach(matrix ops grad)
+      weft_add_test(${matrix}_webgpu_processor test_${matrix} webgpu --op matmul,attention)
+      set_tests_properties(${matrix}_webgpu_processor PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 60)
+    endforeach()
+  endif()
   weft_add_cuda_test(ops_cuda test_ops cuda --record ${records}/ops-cuda.tsv)
   if(TEST ops_cuda)
     set_tests_properties(ops_cuda PROPERTIES FIXTURES_SETUP op_records)

@@ -22,6 +22,8 @@ typedef struct weft_target {
     int64_t most_local_bytes; /* the same for a launch that sets shared_bytes; 0: no launch may */
     int64_t groups_most;      /* limit along the second and third dimension of a launch; 0: no limit */
     int vector_bytes;         /* of a vector register; 0: unknown or unimportant */
+    bool on_processor;        /* work-items run on a processor, as by drivers of WebGPU: their compilers are
+                               * slow, and load each value of each work-item by itself */
     bool f64;
     int capability;   /* compute capability of a CUDA device, 90 for 9.0; 0: no CUDA device, and no tensor
                        * cores */

@@ -9,6 +9,7 @@
 #include "cuda_sources.h"
 #include "device.h"
 #include "device/cuda/hooks.h"
+#include "device/webgpu/hooks.h"
 #include "ops/matrix.h"
 
 static bool done_before(const op_cases *table, int i) {
@@ -29,8 +30,8 @@ static void usage(const char *name) {
     fprintf(
         stderr,
         "usage: %s DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls "
-        "WORK] [--indices 64] [--debug memory] [--differences off] [--sources FOLDER] [--wgsl-sources "
-        "FOLDER] "
+        "WORK] [--indices 64] [--card on] [--debug memory] [--differences off] [--sources FOLDER] "
+        "[--wgsl-sources FOLDER] "
         "[--hip-sources FOLDER]\n",
         name);
     exit(2);
@@ -53,6 +54,8 @@ static matrix arguments(int argc, char **argv) {
             weft__cuda_hook.call_worth = strtod(argv[i + 1], NULL);
         else if (!strcmp(argv[i], "--indices"))
             weft__gpu_hook.long_indices = !strcmp(argv[i + 1], "64");
+        else if (!strcmp(argv[i], "--card")) /* WebGPU on a processor runs the kernels of graphics cards */
+            weft__webgpu_hook.card = !strcmp(argv[i + 1], "on");
         else if (!strcmp(argv[i], "--debug"))
             setenv("WEFT_DEBUG", argv[i + 1], 1);
         else if (!strcmp(argv[i], "--differences")) /* gradients in f64 are taken for right */

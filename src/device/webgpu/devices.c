@@ -205,8 +205,7 @@ static int webgpu_devices_look(const char **why) {
 }
 
 static void adapt(const weft_gpu_found *found_device, weft_target *target) {
-    (void)found_device;
-    (void)target;
+    target->on_processor = found_device->cpu && !weft__webgpu_hook.card;
 }
 
 weft_gpu_devices weft__webgpu_kind = {.name = "webgpu",

@@ -3,6 +3,7 @@
 #ifndef WEFT_DEVICE_WEBGPU_HOOKS_H
 #define WEFT_DEVICE_WEBGPU_HOOKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct weft__webgpu_hooks {
@@ -10,6 +11,7 @@ typedef struct weft__webgpu_hooks {
     const char *missing; /* this function is reported as missing */
     uint32_t version;    /* the library reports this version; 0: its own */
     uint32_t groups;     /* most work-groups in a dimension of a launch; 0: what the device allows */
+    bool card;           /* a processor gets the kernels of graphics cards */
 } weft__webgpu_hooks;
 extern weft__webgpu_hooks weft__webgpu_hook;
 

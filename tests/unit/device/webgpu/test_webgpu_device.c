@@ -176,6 +176,46 @@ static void test_many_groups(void **state) {
     check_launch(140001, 2);
 }
 
+/* ---- kernels ---- */
+
+/* Computes a (m, k) b (k, n), a b^T^T and gelu(a^T^T b + row) as one program each. */
+static void matmuls(bool card, int m, int n, int k, float *to) {
+    const size_t bytes = (size_t)m * (size_t)n * sizeof *to;
+    weft_context *ctx;
+    weft__webgpu_hook.card = card;
+    assert_true(open_context(&ctx));
+    weft__webgpu_hook.card = false;
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *a = weft_random_normal(ctx, 2, (int64_t[]){m, k});
+    weft_tensor *b = weft_random_normal(ctx, 2, (int64_t[]){k, n});
+    weft_tensor *a_t = weft_random_normal(ctx, 2, (int64_t[]){k, m});
+    weft_tensor *b_t = weft_random_normal(ctx, 2, (int64_t[]){n, k});
+    weft_tensor *row = weft_random_normal(ctx, 1, (int64_t[]){n});
+    weft_tensor *c[] = {weft_matmul(a, b), weft_matmul(a, weft_transpose(b_t, 0, 1)),
+                        weft_gelu(weft_add(weft_matmul(weft_transpose(a_t, 0, 1), b), row))};
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++, to += bytes / sizeof *to)
+        assert_ok(weft_read(c[i], to, bytes));
+    weft_scope_close(scope);
+    weft_close(ctx);
+}
+
+/* A processor computes matmuls by a kernel of its own. It adds in the order of the kernels of cards. */
+static void test_processor(void **state) {
+    static const int cases[][3] = {{37, 70, 300}, {5, 9, 1}, {150, 65, 130}, {16, 8, 2100}};
+    enum { MOST = 3 * 150 * 65 };
+    static float own[MOST], cards[MOST];
+    (void)state;
+    weft_context *ctx;
+    if (!open_context(&ctx)) return skip();
+    weft_close(ctx);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int m = cases[i][0], n = cases[i][1], k = cases[i][2];
+        matmuls(false, m, n, k, own);
+        matmuls(true, m, n, k, cards);
+        assert_memory_equal(own, cards, 3 * (size_t)(m * n) * sizeof *own);
+    }
+}
+
 /* ---- limits ---- */
 
 static void test_limits(void **state) {
@@ -318,9 +358,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts_of_words), cmocka_unit_test(test_large_transfers),
         cmocka_unit_test(test_shared_buffer),  cmocka_unit_test(test_folded_launches),
-        cmocka_unit_test(test_many_groups),    cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_times),          cmocka_unit_test(test_names),
-        cmocka_unit_test(test_threads),        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_many_groups),    cmocka_unit_test(test_processor),
+        cmocka_unit_test(test_limits),         cmocka_unit_test(test_times),
+        cmocka_unit_test(test_names),          cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

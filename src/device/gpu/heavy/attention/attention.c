@@ -21,7 +21,8 @@
 enum { GROUPS_WANTED = 256, KEYS_LEAST = 128 };
 
 /* With work-items: rows of a work-group, rows of the blocks that it walks over, and rows of a work-item. Four
- * rows for each work-item need fewer reads of local memory, if there are enough registers. */
+ * rows for each work-item need fewer reads of local memory, if there are enough registers. They also double
+ * the code, so processors that run work-items take two: their compilers are slow. */
 typedef struct tile {
     int rows, others, high;
 } tile;
@@ -115,7 +116,9 @@ static const tile *tile_of(const weft_target *target, const weft_heavy_attention
     const int64_t length = weft__smaller(at->t_q, at->t_k);
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
         const tile *t = &tiles[i];
-        if (t->high > 2 && (at->dtype == WEFT_F64 || at->d > REGISTER_CHANNELS || at->dropout > 0)) continue;
+        if (t->high > 2 &&
+            (target->on_processor || at->dtype == WEFT_F64 || at->d > REGISTER_CHANNELS || at->dropout > 0))
+            continue;
         if (!gpu_attention_fits(target, at, t)) continue;
         if (first && t->others != first->others) break;
         if (at->batch * at->heads * weft__ceil_div(length, t->rows) >= target->units) return t;

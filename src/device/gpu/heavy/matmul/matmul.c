@@ -1,6 +1,7 @@
 /* Matmuls for the GPU backends: which template, which tile, how many work-groups.
  * Must not know: how launches run. Read next: matmul.cl, then matmul_vectors.cl (CPUs), matmul_tiles.cl
- * (GPUs), matmul_tensor.cl (tensor and matrix cores), matmul_rows.cl (few rows, all devices). */
+ * (GPUs), matmul_direct.cl (WebGPU on processors), matmul_tensor.cl (tensor and matrix cores), matmul_rows.cl
+ * (few rows, all devices). */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -327,6 +328,30 @@ static const char *plan_tiles(matmul_plan *p, int variant) {
              sum_vector(p), wide, high, patches[i].m, patches[i].n, depth, a_lines(p), b_lines(p),
              p->group_items);
     return weft__source_matmul_tiles;
+}
+
+/* ---- processors that run work-items ---- */
+
+/* A work-item has DIRECT_SIDE x DIRECT_SIDE sums. At most DIRECT_WIDE work-items of a work-group are side by
+ * side: with fewer columns there are fewer, so that none is idle. DIRECT_TINY are enough for tiny matmuls. */
+enum { DIRECT_ITEMS = 64, DIRECT_TINY = 8, DIRECT_WIDE = 8, DIRECT_SIDE = 8 };
+_Static_assert(DIRECT_TINY *DIRECT_SIDE *DIRECT_SIDE == TINY_M * TINY_N,
+               "one work-group computes a tiny matmul");
+
+static bool is_direct(const matmul_plan *p) { return p->target->on_processor && !p->view; }
+
+static const char *plan_direct(matmul_plan *p) {
+    int wide = 1;
+    while (wide < DIRECT_WIDE && wide * DIRECT_SIDE < p->mm.n) wide *= 2;
+    split(p, squares_of(p), 64, 512);
+    p->group_items = (int)weft__smaller(is_tiny(p) ? DIRECT_TINY : DIRECT_ITEMS, p->target->lanes);
+    p->block_m = (int64_t)(p->group_items / wide) * DIRECT_SIDE;
+    p->block_n = (int64_t)wide * DIRECT_SIDE;
+    p->variants = 1;
+    snprintf(p->name, sizeof p->name, "%d x %d in place", (int)p->block_m, (int)p->block_n);
+    snprintf(p->head, sizeof p->head, "#define SIDE %d\n#undef ITEMS\n#define ITEMS %d\n", DIRECT_SIDE,
+             p->group_items);
+    return weft__source_matmul_direct;
 }
 
 /* ---- tensor cores ---- */
@@ -662,6 +687,7 @@ static const char *gpu_matmul_plan(matmul_plan *p, int variant) {
     p->group_items = weft__target_items(p->target);
     if (!p->view && p->mm.m <= FEW_ROWS) return plan_rows(p);
     if (uses_tensor(p)) return plan_tensor(p, variant);
+    if (is_direct(p)) return plan_direct(p);
     return p->target->vectors ? plan_vectors(p, variant) : plan_tiles(p, variant);
 }
 
