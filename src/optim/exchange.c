@@ -24,6 +24,10 @@ bool weft__optimizer_exchanges(const weft_optimizer *opt) {
     return opt->group && weft__optimizer_takes_exchanges(opt);
 }
 
+bool weft__optimizer_receives_parts(const weft_optimizer *opt) {
+    return weft__optimizer_sharded(opt) && weft__optimizer_exchanges(opt);
+}
+
 weft_status weft__make_pieces(weft_optimizer *opt, weft__block *block, weft__slot *const *sorted) {
     const int64_t n = weft_numel(block->values), each = (int64_t)weft_dtype_size(block->wide),
                   small = PIECE_LEAST / each, least = n / PIECES > small ? n / PIECES : small;

@@ -47,10 +47,11 @@ static weft_status gradients(weft_optimizer *opt, weft_tensor *loss, weft_tensor
     return WEFT_OK;
 }
 
-weft_status weft__optimizer_ensure_sum(weft_context *ctx, weft__block *block, int level) {
+weft_status weft__optimizer_ensure_sum(const weft_optimizer *opt, weft__block *block, int level) {
     if (block->sums[level]) return WEFT_OK;
-    int64_t n = block->n_own ? block->n_own : weft_numel(block->values);
-    weft_tensor *sum = weft_variable_new(ctx, "gradients", block->wide, 1, &n, NULL);
+    const bool own = weft__optimizer_divides_gradients(opt) || level == WEFT__RECEIVED;
+    const int64_t n = own ? block->n_own : weft_numel(block->values);
+    weft_tensor *sum = weft_variable_new(opt->ctx, "gradients", block->wide, 1, &n, NULL);
     WEFT_TRY(weft_tensor_status(sum));
     block->sums[level] = sum;
     return WEFT_OK;
@@ -60,7 +61,7 @@ weft_status weft__optimizer_ensure_sum(weft_context *ctx, weft__block *block, in
  * the sums. */
 static weft_tensor *add_sums(const weft__block *block, const weft__part *part, weft_tensor *g, int64_t from,
                              int64_t n) {
-    for (int l = 0; l < WEFT__LEVELS; l++) {
+    for (int l = 0; l < WEFT__SUMS; l++) {
         if (!(part->take >> l & 1)) continue;
         weft_tensor *sum = block->sums[l];
         if (n < weft_numel(sum)) sum = weft_narrow_at(where, sum, 0, from, n);
@@ -82,7 +83,8 @@ static weft_tensor *pack_piece(const weft__block *block, const weft__piece *piec
 static weft_tensor *own_gradients(const weft__block *block, weft_tensor *const *grads, const weft__part *part,
                                   int64_t *offsets) {
     const weft__piece whole = {.count = block->count, .n = weft_numel(block->values)};
-    return add_sums(block, part, grads ? pack_piece(block, &whole, grads, offsets) : NULL, 0, whole.n);
+    return add_sums(block, part, grads ? pack_piece(block, &whole, grads, offsets) : NULL, 0,
+                    part->own ? block->n_own : whole.n);
 }
 
 /* ---- of all processes ---- */
@@ -103,9 +105,9 @@ static placed_piece piece_with(const weft_optimizer *opt, int number) {
         }
 }
 
-/* Records the exchange of all pieces, in the order in which they are ready. If gradients are divided, the
- * results are the own parts of the sums. The sums of earlier micro-batches are then divided, too, so they are
- * added later. offsets: memory for one number a parameter. */
+/* Records the exchange of all pieces, in the order in which they are ready. The sums of earlier micro-batches
+ * are added before, unless they are divided: then they are added later. offsets: memory for one number a
+ * parameter. */
 static void exchange_pieces(const weft_optimizer *opt, weft_tensor *const *grads, const weft__part *part,
                             weft_tensor **pieces, int64_t *offsets) {
     const bool divided = weft__optimizer_divides_gradients(opt);
@@ -113,10 +115,8 @@ static void exchange_pieces(const weft_optimizer *opt, weft_tensor *const *grads
         const placed_piece at = piece_with(opt, number);
         weft_attr_exchange attr = {.exact = opt->hyper.exact_sum};
         weft_tensor *own = pack_piece(at.block, at.piece, grads + at.parameters, offsets);
-        if (divided)
-            attr.part = at.block->slices[at.piece - at.block->pieces].each;
-        else
-            own = add_sums(at.block, part, own, at.piece->from, at.piece->n);
+        if (part->own) attr.part = at.block->slices[at.piece - at.block->pieces].each;
+        if (!divided) own = add_sums(at.block, part, own, at.piece->from, at.piece->n);
         pieces[at.pieces] = weft__exchange(where, own, &attr);
     }
 }
@@ -124,12 +124,11 @@ static void exchange_pieces(const weft_optimizer *opt, weft_tensor *const *grads
 /* Joins the pieces of a block, which all processes have added up. offsets: memory for one number a piece. */
 static weft_tensor *join_pieces(const weft_optimizer *opt, const weft__block *block,
                                 weft_tensor *const *pieces, const weft__part *part, int64_t *offsets) {
-    const bool divided = weft__optimizer_divides_gradients(opt);
-    const int64_t n = divided ? block->n_own : weft_numel(block->values);
+    const int64_t n = part->own ? block->n_own : weft_numel(block->values);
     for (size_t i = 0; i < block->n_pieces; i++)
-        offsets[i] = divided ? block->slices[i].at : block->pieces[i].from;
+        offsets[i] = part->own ? block->slices[i].at : block->pieces[i].from;
     weft_tensor *g = weft__pack(where, pieces, offsets, (int)block->n_pieces, n);
-    return divided ? add_sums(block, part, g, 0, n) : g;
+    return weft__optimizer_divides_gradients(opt) ? add_sums(block, part, g, 0, n) : g;
 }
 
 weft_status weft__optimizer_gradients(weft_optimizer *opt, weft_tensor *loss, const weft__part *part,

@@ -151,7 +151,7 @@ static void release_block(weft_context *ctx, weft__block *block) {
     weft__slices_release(ctx, block);
     weft_free(block->values);
     for (size_t s = 0; s < WEFT__STATES; s++) weft_free(block->state[s]);
-    for (int l = 0; l < WEFT__LEVELS; l++) weft_free(block->sums[l]);
+    for (int l = 0; l < WEFT__SUMS; l++) weft_free(block->sums[l]);
     for (size_t r = 0; r < block->n_ranges; r++) {
         weft_free(block->ranges[r].step.scalar);
         weft_free(block->ranges[r].decay.scalar);

@@ -79,10 +79,10 @@ static void list_own(const weft__block *block, weft_tensor *g, int rank, chunk_l
     }
 }
 
-/* Records the sum of the squares of a block's gradients, chunk by chunk. */
-static weft_tensor *square_chunks(const weft_optimizer *opt, const weft__block *block, weft_tensor *g) {
+/* Records the sum of the squares of a block's gradients, chunk by chunk. own: g has the own parts alone. */
+static weft_tensor *square_chunks(const weft_optimizer *opt, const weft__block *block, weft_tensor *g,
+                                  bool own) {
     const weft_attr_exchange attr = {.exact = opt->hyper.exact_sum};
-    const bool divided = weft__optimizer_divides_gradients(opt);
     chunk_list list = {.sums = weft__array(opt->ctx, block->n_pieces, sizeof *list.sums),
                        .begin = weft__array(opt->ctx, block->n_pieces, sizeof *list.begin)};
     weft_tensor *all;
@@ -90,13 +90,13 @@ static weft_tensor *square_chunks(const weft_optimizer *opt, const weft__block *
         all = weft__poison(opt->ctx, where, WEFT_ERR_OOM, "%s: memory is short for the norm of the gradients",
                            weft_optimizer_kind(opt));
     } else {
-        if (divided)
+        if (own)
             list_own(block, g, weft_process_group_rank(opt->group), &list);
         else
             list_whole(block, g, &list);
         all = list.count ? weft__pack(where, list.sums, list.begin, list.count, list.all)
                          : weft_full(opt->ctx, block->wide, 1, &list.all, 0.0);
-        if (divided) all = weft__exchange(where, all, &attr);
+        if (own) all = weft__exchange(where, all, &attr);
         all = weft_sum_at(where, all, WEFT_ALL_AXES, false);
     }
     weft__free(opt->ctx, list.sums);
@@ -106,18 +106,18 @@ static weft_tensor *square_chunks(const weft_optimizer *opt, const weft__block *
 
 uint64_t weft__norm_exchange_bytes(const weft_optimizer *opt, const weft__block *block) {
     int64_t all = 0;
-    if (!opt->norm || !weft__optimizer_divides_gradients(opt)) return 0;
+    if (!opt->norm || !weft__optimizer_receives_parts(opt)) return 0;
     for (size_t i = 0; i < block->n_slices; i++) all += chunks_in(block->slices[i].n);
     return weft__process_group_sum_bytes(opt->group, block->wide, (size_t)all, opt->hyper.exact_sum);
 }
 
-void weft__norm_and_clip(weft_optimizer *opt, weft_tensor **g, int parts, weft__sinks *sinks) {
+void weft__norm_and_clip(weft_optimizer *opt, weft_tensor **g, bool own, int parts, weft__sinks *sinks) {
     if (!opt->norm) return;
-    const bool chunks = parts > 1 || weft__optimizer_divides_gradients(opt);
+    const bool chunks = parts > 1 || own;
     weft_dtype dtype = weft_dtype_of(opt->norm);
     weft_tensor *total = NULL;
     for (size_t b = 0; b < opt->n_blocks; b++) {
-        weft_tensor *square = as(chunks ? square_chunks(opt, &opt->blocks[b], g[b])
+        weft_tensor *square = as(chunks ? square_chunks(opt, &opt->blocks[b], g[b], own)
                                         : weft_sum_at(where, at_mul(g[b], g[b]), WEFT_ALL_AXES, false),
                                  dtype);
         total = total ? at_add(total, square) : square;

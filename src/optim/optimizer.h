@@ -19,6 +19,8 @@ enum { WEFT__STATES = 2 }; /* most state tensors of a parameter */
  *                           1: ab  1: ab                    level 1
  *                                          2: (ab)(cd)      level 2 */
 enum { WEFT__LEVELS = 31 };
+/* The sums of gradients that a block has: one for each level, and the own part of those of all processes. */
+enum { WEFT__RECEIVED = WEFT__LEVELS, WEFT__SUMS };
 
 /* The options of all kinds. */
 typedef struct weft__hyper {
@@ -71,12 +73,13 @@ typedef struct weft__piece {
 } weft__piece;
 
 /* A range of a block that the processes have divided evenly: each updates a part of it and has the states of
- * that part. It is the whole block or, if gradients are divided, a piece. */
+ * that part. It is a piece or, on devices that exchange gradients after the backward pass, the whole block.
+ */
 typedef struct weft__slice {
     int64_t begin, n;     /* its elements in the block */
     int64_t each;         /* elements of each process; the last ones have fewer or none */
     int64_t from, own;    /* elements of this process: their place in the block, and how many there are */
-    int64_t at;           /* their place in the gradients */
+    int64_t at;           /* their place in the gradients, if those are the own parts */
     int64_t kept;         /* their place in the block's states */
     weft_tensor *part;    /* the values of these elements, a variable within the block's values; NULL: none */
     weft_tensor *rounded; /* if parameters are divided: their rounded copy, or NULL */
@@ -99,10 +102,10 @@ typedef struct weft__block {
         *divided_rounded; /* of the values, and of their rounded copy; NULL: not divided */
     weft__slice *slices;  /* sharded: what this process has of the block; else NULL */
     size_t n_slices;
-    int64_t n_own;        /* elements of this process's gradients, with gaps; 0: gradients are not divided */
+    int64_t n_own;        /* elements of the own parts of the gradients, with gaps; 0: there are no parts */
     weft_tensor *rounded; /* values in the dtype of computation, written with them; or NULL */
     weft_tensor *state[WEFT__STATES]; /* blocks of the state tensors */
-    weft_tensor *sums[WEFT__LEVELS];  /* sums of gradients while accumulating, in wide; NULL until needed */
+    weft_tensor *sums[WEFT__SUMS];    /* sums of gradients while accumulating, in wide; NULL until needed */
     weft__range *ranges;
     size_t n_ranges;
     weft__piece *pieces;
@@ -161,7 +164,7 @@ const char *weft__optimizer_state_name(const weft_optimizer *opt, size_t i);
 static inline bool weft__optimizer_sharded(const weft_optimizer *opt) {
     return opt->shard != WEFT_SHARD_NONE;
 }
-/* Are the gradients divided, too? */
+/* Are the gradients divided, too? Then each micro-batch is exchanged. */
 static inline bool weft__optimizer_divides_gradients(const weft_optimizer *opt) {
     return opt->shard >= WEFT_SHARD_GRADIENTS;
 }
@@ -195,6 +198,8 @@ weft_status weft__optimizer_same_values(const weft_optimizer *opt, weft_hash has
 
 /* Do the processes exchange gradients while a step runs? Otherwise they do it afterwards. */
 bool weft__optimizer_exchanges(const weft_optimizer *opt);
+/* The same, and an exchange leaves only the own parts of the gradients, since the state is divided. */
+bool weft__optimizer_receives_parts(const weft_optimizer *opt);
 /* Does the device exchange data while a program computes? */
 bool weft__optimizer_takes_exchanges(const weft_optimizer *opt);
 /* Divides a new block into pieces. sorted: the slots of its parameters. */
@@ -224,6 +229,7 @@ void weft__sinks_free(weft_context *ctx, weft__sinks *sinks);
 typedef struct weft__part {
     uint32_t take; /* adds the sums of these levels, one bit each, to the gradients, the lowest level first */
     int put;       /* keeps the result as the sum of this level; -1: does not */
+    bool own;      /* the result is the own parts of the gradients of all processes */
     bool exchange; /* adds up the result over all processes. An update does that, too */
     bool update;   /* divides the result by the number of micro-batches, and changes the parameters */
 } weft__part;
@@ -242,13 +248,13 @@ weft_status weft__optimizer_record(weft_optimizer *opt, weft_tensor *loss, const
 weft_status weft__optimizer_gradients(weft_optimizer *opt, weft_tensor *loss, const weft__part *part,
                                       weft_tensor **g);
 /* Makes the block that sums gradients over micro-batches. */
-weft_status weft__optimizer_ensure_sum(weft_context *ctx, weft__block *block, int level);
+weft_status weft__optimizer_ensure_sum(const weft_optimizer *opt, weft__block *block, int level);
 
 /* ---- norm.c ---- */
 
 /* Records the norm over all blocks. Clips the gradients to the limit as torch.nn.utils.clip_grad_norm_
  * does. parts: number of micro-batches of the step. */
-void weft__norm_and_clip(weft_optimizer *opt, weft_tensor **g, int parts, weft__sinks *sinks);
+void weft__norm_and_clip(weft_optimizer *opt, weft_tensor **g, bool own, int parts, weft__sinks *sinks);
 /* The memory of the host that its exchange takes for a block. */
 uint64_t weft__norm_exchange_bytes(const weft_optimizer *opt, const weft__block *block);
 
@@ -265,7 +271,7 @@ weft_tensor *weft__optimizer_as(weft_tensor *t, weft_dtype dtype);
  * scaling).
  * scaling_sinks: adds the assignments that follow from this bool. */
 weft_tensor *weft__scaled_loss(const weft_optimizer *opt, weft_tensor *loss);
-weft_tensor *weft__unscale(const weft_optimizer *opt, weft_tensor **gradients);
+weft_tensor *weft__unscale(const weft_optimizer *opt, weft_tensor **gradients, bool own);
 void weft__scaling_sinks(const weft_optimizer *opt, weft_tensor *finite, weft__sinks *sinks);
 /* Adam's 1 - beta^t. t counts the updates made so far and this one. */
 weft_tensor *weft__correction(const weft_optimizer *opt, double beta, weft_dtype dtype);

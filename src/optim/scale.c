@@ -90,7 +90,7 @@ weft_tensor *weft__scaled_loss(const weft_optimizer *opt, weft_tensor *loss) {
 
 /* Tests |g| <= max, which is false for infinities and for NaN. The smallest of all results says whether all
  * are true. */
-weft_tensor *weft__unscale(const weft_optimizer *opt, weft_tensor **gradients) {
+weft_tensor *weft__unscale(const weft_optimizer *opt, weft_tensor **gradients, bool own) {
     if (!opt->scaling.scale) return NULL;
     weft_tensor *inverse = weft_recip_at(where, opt->scaling.scale), *all = NULL;
     for (size_t b = 0; b < opt->n_blocks; b++) {
@@ -101,7 +101,7 @@ weft_tensor *weft__unscale(const weft_optimizer *opt, weft_tensor **gradients) {
         weft_tensor *least = weft_min_at(where, weft_cast_at(where, finite, WEFT_F32), WEFT_ALL_AXES, false);
         all = all ? weft_minimum_at(where, all, least) : least;
     }
-    if (!weft__optimizer_divides_gradients(opt)) return at_gt(all, at_zeros_like(all));
+    if (!own) return at_gt(all, at_zeros_like(all));
     const weft_attr_exchange attr = {.exact = opt->hyper.exact_sum};
     weft_tensor *bad =
         weft__exchange(where, at_add_scalar(at_neg(all), 1.0), &attr); /* processes that have one

@@ -1,20 +1,16 @@
 /* What processes divide among them: ZeRO (Rajbhandari et al. 2020, "ZeRO: Memory Optimizations
- * Toward Training Trillion Parameter Models", section 5). Each process keeps the states of a part
- * of each block and updates the parameters there. A block is one slice, of which each process has a range:
- *
- *     values   | rank 0 updates | rank 1 updates | rank 2 |     each process has all values
- *     state                     | here in rank 1 |
- *
- * If gradients are divided, each piece of the block is a slice. A piece is exchanged as soon as its gradients
- * are there, and each process receives the sums of its own part. All parts have the same number of elements
- * in each process, a multiple of WEFT__CHUNK:
+ * Toward Training Trillion Parameter Models", section 5). Each process keeps the states of a part of each
+ * slice of a block and updates the parameters there. A slice is a piece, which is exchanged as soon as its
+ * gradients are there: each process receives the sums of its own part. All parts have the same number of
+ * elements in each process, a multiple of WEFT__CHUNK:
  *
  *     piece               |        0        |     1     |
  *     who updates it      |  0  |  1  |  2  | 0 | 1 | 2 |
  *     gradients of rank 1       |  1  | 1 |
  *
- * If parameters are divided, a process has the values of its parts only (divide.c). Must not know: formulas,
- * files. Read next: divide.c, exchange.c, update.c, join.c, state.c. */
+ * Where gradients are exchanged after the backward pass, by the host, the block is one slice, and each
+ * process receives all sums. If parameters are divided, a process has the values of its parts only
+ * (divide.c). Must not know: formulas, files. Read next: divide.c, exchange.c, update.c, join.c, state.c. */
 #include <string.h>
 
 #include "compiler/profile/profile.h"
@@ -48,20 +44,21 @@ static weft_status take_part(const weft_optimizer *opt, const weft__block *block
 }
 
 /* Makes the slices of a block. */
-static weft_status take_slices(const weft_optimizer *opt, weft__block *block, bool gradients) {
-    const size_t count = gradients ? block->n_pieces : 1;
+static weft_status take_slices(const weft_optimizer *opt, weft__block *block) {
+    const bool parts = weft__optimizer_exchanges(opt);
+    const size_t count = parts ? block->n_pieces : 1;
     int64_t kept = 0;
     block->slices = weft__array(opt->ctx, count, sizeof *block->slices);
     if (!block->slices) return weft__fail_oom(opt->ctx, count * sizeof *block->slices, "a divided state");
     for (; block->n_slices < count; block->n_slices++) {
         weft__slice *slice = &block->slices[block->n_slices];
         const weft__piece *piece = &block->pieces[block->n_slices];
-        *slice = (weft__slice){.begin = gradients ? piece->from : 0,
-                               .n = gradients ? piece->n : weft_numel(block->values),
+        *slice = (weft__slice){.begin = parts ? piece->from : 0,
+                               .n = parts ? piece->n : weft_numel(block->values),
                                .kept = kept};
-        WEFT_TRY(take_part(opt, block, gradients ? WEFT__CHUNK : ALIGNED, slice));
-        slice->at = gradients ? block->n_own : slice->own ? slice->from : 0;
-        if (gradients) block->n_own += slice->each;
+        WEFT_TRY(take_part(opt, block, parts ? WEFT__CHUNK : ALIGNED, slice));
+        slice->at = block->n_own;
+        if (parts) block->n_own += slice->each;
         kept += round_up(slice->own, ALIGNED);
     }
     return WEFT_OK;
@@ -185,7 +182,7 @@ static weft_status check_shard(weft_optimizer *opt, weft_shard shard) {
 /* Divides what each process has of a block. stream: receives the parameters, if they are divided. */
 static weft_status shard_block(weft_optimizer *opt, weft__block *block, weft_shard shard,
                                weft__hash_stream *stream) {
-    WEFT_TRY(take_slices(opt, block, shard >= WEFT_SHARD_GRADIENTS));
+    WEFT_TRY(take_slices(opt, block));
     for (size_t s = 0; s < weft__optimizer_states(opt); s++) WEFT_TRY(cut_state(opt, block, s));
     for (size_t i = 0; i < block->count; i++) WEFT_TRY(cut_slot(opt, block, i));
     for (int l = 0; l < WEFT__LEVELS && shard >= WEFT_SHARD_GRADIENTS; l++) {

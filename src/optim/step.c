@@ -48,10 +48,16 @@ const weft__part weft__whole_step = {.put = -1, .update = true};
 /* The part for micro-batch k, which is not the last one. It adds up the levels that the counter carries. */
 static weft__part next_micro_batch(const weft_optimizer *opt, int k) {
     const uint32_t done = (uint32_t)k, carried = done & ~(done + 1);
+    const bool own = weft__optimizer_divides_gradients(opt);
     int level = 0;
-    if (!opt->hyper.exact_sum) return (weft__part){.take = k > 0, .put = 0};
+    if (!opt->hyper.exact_sum) return (weft__part){.take = k > 0, .put = 0, .own = own};
     while (carried >> level & 1) level++;
-    return (weft__part){.take = carried, .put = level};
+    return (weft__part){.take = carried, .put = level, .own = own};
+}
+
+/* Do the own parts of the sums have another place than the sums of this process? */
+static bool receives_apart(const weft_optimizer *opt) {
+    return weft__optimizer_receives_parts(opt) && !weft__optimizer_divides_gradients(opt);
 }
 
 /* The part for micro-batch k, which is the last one before an update of its own. Linked devices exchange the
@@ -59,6 +65,8 @@ static weft__part next_micro_batch(const weft_optimizer *opt, int k) {
 static weft__part last_micro_batch_of(const weft_optimizer *opt, int k) {
     weft__part part = next_micro_batch(opt, k);
     part.exchange = weft__optimizer_exchanges(opt);
+    part.own = weft__optimizer_receives_parts(opt);
+    if (receives_apart(opt)) part.put = WEFT__RECEIVED;
     return part;
 }
 
@@ -67,9 +75,18 @@ static uint32_t levels_of(const weft_optimizer *opt, int n) {
     return opt->hyper.exact_sum ? (uint32_t)n : n > 0;
 }
 
-/* The part that updates the parameters, after n micro-batches whose sums are kept. */
+/* The part that updates the parameters, with the last micro-batch or without one, after n micro-batches whose
+ * sums are kept. */
 static weft__part update_after(const weft_optimizer *opt, int n) {
-    return (weft__part){.take = levels_of(opt, n), .put = -1, .update = true};
+    return (weft__part){
+        .take = levels_of(opt, n), .put = -1, .own = weft__optimizer_receives_parts(opt), .update = true};
+}
+
+/* The update that follows the last of n micro-batches as a program of its own. */
+static weft__part update_apart(const weft_optimizer *opt, int n) {
+    weft__part part = update_after(opt, n);
+    if (receives_apart(opt)) part.take = 1U << WEFT__RECEIVED;
+    return part;
 }
 
 /* ---- running ---- */
@@ -85,7 +102,7 @@ static weft_status step_run(weft_optimizer *opt, weft_tensor *loss, const weft__
     weft__hash_u64(&key, opt->identity); /* stands for layout and options */
     weft__hash_u64(&key, part->take);
     weft__hash_u64(&key, (uint64_t)(part->put + 1));
-    weft__hash_u64(&key, part->exchange);
+    weft__hash_u64(&key, (uint64_t)part->own << 1 | part->exchange);
     weft__hash_u64(&key, part->update ? (uint64_t)parts : 0);
     const weft__ahead ahead = {foretell, opt};
     weft_derivation derivation = {.roots = &loss,
@@ -140,16 +157,30 @@ static weft_status add_last_micro_batch(weft_optimizer *opt, weft_tensor *loss, 
     return WEFT_OK;
 }
 
+/* Updates the parameters from sums alone. */
+static weft_status run_update(weft_optimizer *opt, const weft__part *part, int parts) {
+    weft__sinks sinks;
+    WEFT_TRY(weft__optimizer_numbers(opt, 0));
+    weft_scope *scope = weft_scope_open(opt->ctx);
+    if (!scope) return weft__fail_oom(opt->ctx, 0, "a scope");
+    weft_status status = weft__optimizer_record(opt, NULL, part, parts, &sinks);
+    if (status == WEFT_OK) status = weft_assign(sinks.variable, sinks.value, sinks.count);
+    weft_scope_close(scope);
+    weft__sinks_free(opt->ctx, &sinks);
+    if (status == WEFT_OK) steps_done(opt, 1);
+    return status == WEFT_OK && weft__optimizer_sharded(opt) ? weft__optimizer_share_values(opt) : status;
+}
+
 /* Runs the last micro-batch of a step, whose number is k, and updates the parameters. The processes exchange
  * their gradients meanwhile, if the device can; else after the backward pass. */
 static weft_status last_micro_batch(weft_optimizer *opt, weft_tensor *loss, int k) {
-    const weft__part part = update_after(opt, k);
+    const weft__part part = update_after(opt, k), apart = update_apart(opt, k + 1);
     const int processes = weft_process_group_size(opt->group);
     const bool divided = weft__optimizer_divides_gradients(opt);
     if (opt->group && !divided && level_of_sum(opt, k + 1) < 0) return uneven(opt, k + 1);
     if (updates_apart(opt, k + 1)) {
         WEFT_TRY(add_last_micro_batch(opt, loss, k));
-        return weft_optimizer_update(opt, (k + 1) * processes);
+        return run_update(opt, &apart, (k + 1) * processes);
     }
     weft__process_group_purpose(opt->group, opt->steps + 1, "the gradients");
     WEFT_TRY(weft__optimizer_numbers(opt, 0));
@@ -293,17 +324,9 @@ weft_status weft_optimizer_update(weft_optimizer *opt, int parts) {
             opt->ctx, WEFT_ERR_STATE,
             "%s: no gradients were accumulated, or the number of micro-batches, %d, is not positive",
             weft_optimizer_kind(opt), parts);
-    const weft__part part = update_after(opt, opt->next_part);
-    weft__sinks sinks;
-    WEFT_TRY(weft__optimizer_numbers(opt, 0));
-    weft_scope *scope = weft_scope_open(opt->ctx);
-    if (!scope) return weft__fail_oom(opt->ctx, 0, "a scope");
-    weft_status status = weft__optimizer_record(opt, NULL, &part, parts, &sinks);
-    if (status == WEFT_OK) status = weft_assign(sinks.variable, sinks.value, sinks.count);
-    weft_scope_close(scope);
-    weft__sinks_free(opt->ctx, &sinks);
-    if (status == WEFT_OK) steps_done(opt, 1);
-    return status == WEFT_OK && weft__optimizer_sharded(opt) ? weft__optimizer_share_values(opt) : status;
+    weft__part part = update_after(opt, opt->next_part);
+    part.own = weft__optimizer_divides_gradients(opt); /* sums were added up by weft_optimizer_all_reduce */
+    return run_update(opt, &part, parts);
 }
 
 /* ---- planning and holding a step ---- */
@@ -328,7 +351,7 @@ static uint64_t unplanned_bytes(const weft_optimizer *opt, const weft_tensor *st
 /* The number of gradient sums that a step of so many micro-batches keeps. An optimizer that updates
  * afterwards also keeps the sum of all of them. */
 static int sums_of(const weft_optimizer *opt, int of) {
-    int count = 0, kept = updates_apart(opt, of) ? of : of - 1;
+    int count = 0, kept = updates_apart(opt, of) && !receives_apart(opt) ? of : of - 1;
     while (opt->hyper.exact_sum && kept >> count) count++;
     return count > 0 ? count : 1;
 }
@@ -357,7 +380,9 @@ static void plan_frozen(const weft_optimizer *opt, weft_memory_plan *plan) {
 static int differing_parts(const weft_optimizer *opt, int of, weft__part parts[3]) {
     const bool apart = updates_apart(opt, of);
     int n = 0;
-    parts[n++] = of > 1 ? next_micro_batch(opt, 0) : apart ? last_micro_batch_of(opt, 0) : weft__whole_step;
+    parts[n++] = of > 1  ? next_micro_batch(opt, 0)
+                 : apart ? last_micro_batch_of(opt, 0)
+                         : update_after(opt, 0);
     if (of > (apart ? 1 : 2)) parts[n++] = next_micro_batch(opt, 1);
     if (of > 1) parts[n++] = apart ? last_micro_batch_of(opt, of - 1) : update_after(opt, of - 1);
     return n;
@@ -367,7 +392,7 @@ static int differing_parts(const weft_optimizer *opt, int of, weft__part parts[3
  * Returns the bytes of its results. The sums must exist. */
 static weft_status plan_update(weft_optimizer *opt, int of, uint64_t *bytes) {
     weft_memory_plan update = {0};
-    const weft__part part = update_after(opt, of);
+    const weft__part part = update_apart(opt, of);
     *bytes = 0;
     if (!updates_apart(opt, of)) return WEFT_OK;
     WEFT_TRY(step_run(opt, NULL, &part, of * weft_process_group_size(opt->group), &update));
@@ -404,14 +429,14 @@ static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
  * whole block. A device whose memory the host cannot change needs a copy of the numbers there. */
 static uint64_t gradient_exchange_bytes(const weft_optimizer *opt, const weft__block *block) {
     const size_t count = (size_t)weft_numel(block->values);
-    const bool exact = opt->hyper.exact_sum, divided = weft__optimizer_divides_gradients(opt),
+    const bool exact = opt->hyper.exact_sum, parts = weft__optimizer_receives_parts(opt),
                meanwhile = weft__optimizer_exchanges(opt);
     uint64_t bytes = 0;
     for (size_t i = 0; i < block->n_pieces && meanwhile; i++)
-        bytes = larger(bytes, divided ? weft__process_group_scatter_bytes(opt->group, block->wide,
-                                                                          (size_t)block->slices[i].each)
-                                      : weft__process_group_sum_bytes(opt->group, block->wide,
-                                                                      (size_t)block->pieces[i].n, exact));
+        bytes = larger(bytes, parts ? weft__process_group_scatter_bytes(opt->group, block->wide,
+                                                                        (size_t)block->slices[i].each)
+                                    : weft__process_group_sum_bytes(opt->group, block->wide,
+                                                                    (size_t)block->pieces[i].n, exact));
     if (!meanwhile) bytes = weft__process_group_sum_bytes(opt->group, block->wide, count, exact);
     return opt->ctx->device->overlaps ? bytes + count * weft_dtype_size(block->wide) : bytes;
 }
@@ -443,7 +468,7 @@ static void plan_link(const weft_optimizer *opt, weft_memory_plan *plan) {
                 .dtype = (uint8_t)block->wide,
                 .exact = opt->hyper.exact_sum,
                 .n = block->pieces[i].n,
-                .part = weft__optimizer_divides_gradients(opt) ? block->slices[i].each : 0};
+                .part = weft__optimizer_receives_parts(opt) ? block->slices[i].each : 0};
             const int64_t bytes = weft__exchange_received(&piece, linked->size);
             if (bytes > most) most = bytes;
         }
@@ -465,8 +490,9 @@ weft_status weft_optimizer_plan(weft_optimizer *opt, weft_tensor *loss, int of, 
     WEFT_TRY(plan_parts(opt, loss, of, plan));
     for (size_t b = 0; b < opt->n_blocks; b++) {
         plan_values(opt, &opt->blocks[b], plan);
-        plan->states += step_bytes_of(opt->blocks[b].sums[0]) * (uint64_t)sums_of(opt, of);
-        for (int l = 0; l < WEFT__LEVELS; l++) leave_out(opt, opt->blocks[b].sums[l], plan);
+        plan->states += step_bytes_of(opt->blocks[b].sums[0]) * (uint64_t)sums_of(opt, of) +
+                        step_bytes_of(opt->blocks[b].sums[WEFT__RECEIVED]);
+        for (int l = 0; l < WEFT__SUMS; l++) leave_out(opt, opt->blocks[b].sums[l], plan);
         for (size_t s = 0; s < weft__optimizer_states(opt); s++) {
             const weft_tensor *state = opt->blocks[b].state[s];
             leave_out(opt, state, plan);

@@ -145,14 +145,14 @@ static weft_tensor *kept(weft_tensor *finite, weft_tensor *variable, weft_tensor
     return finite ? at_where(finite, value, variable) : value;
 }
 
-/* Records the update of the elements of a slice. finite: a bool, false if the step must be skipped and all
- * values stay; NULL: the step is always made. */
+/* Records the update of the elements of a slice, whose gradients begin at element `at` of g. finite: a bool,
+ * false if the step must be skipped and all values stay; NULL: the step is always made. */
 static void update_slice(const weft_optimizer *opt, const weft__block *block, const weft__slice *slice,
-                         weft_tensor *g, weft_tensor *finite, weft__sinks *sinks) {
+                         weft_tensor *g, int64_t at, weft_tensor *finite, weft__sinks *sinks) {
     const size_t n = weft__optimizer_states(opt);
     const target to = {block, slice};
     weft_tensor *state[WEFT__STATES] = {NULL, NULL}, *p = as(slice->part, block->wide);
-    if (slice->own < weft_numel(g)) g = weft_narrow_at(where, g, 0, slice->at, slice->own);
+    if (slice->own < weft_numel(g)) g = weft_narrow_at(where, g, 0, at, slice->own);
     for (size_t s = 0; s < n; s++) state[s] = as(slice->state[s], block->wide);
     if (opt->kind == WEFT__SGD)
         p = sgd(opt, &to, p, g, state);
@@ -168,19 +168,21 @@ static void update_slice(const weft_optimizer *opt, const weft__block *block, co
         weft__optimizer_sink(sinks, slice->state[s], kept(finite, slice->state[s], state[s]));
 }
 
-static void update_block(const weft_optimizer *opt, const weft__block *block, weft_tensor *g,
+/* own: g has the own parts of the gradients alone. */
+static void update_block(const weft_optimizer *opt, const weft__block *block, weft_tensor *g, bool own,
                          weft_tensor *finite, weft__sinks *sinks) {
     for (size_t i = 0; i < block->n_slices; i++) {
         const weft__slice *slice = &block->slices[i];
+        const int64_t at = own ? slice->at : slice->own ? slice->from : slice->begin;
         if (slice->witness)
-            weft__optimizer_sink(sinks, slice->witness, weft_narrow_at(where, g, 0, slice->at, 1));
+            weft__optimizer_sink(sinks, slice->witness, weft_narrow_at(where, g, 0, at, 1));
         else
-            update_slice(opt, block, slice, g, finite, sinks);
+            update_slice(opt, block, slice, g, at, finite, sinks);
     }
     if (block->n_slices) return;
     weft__slice whole = {.own = weft_numel(block->values), .part = block->values};
     for (size_t s = 0; s < WEFT__STATES; s++) whole.state[s] = block->state[s];
-    update_slice(opt, block, &whole, g, finite, sinks);
+    update_slice(opt, block, &whole, g, 0, finite, sinks);
 }
 
 /* Makes room for the assignments of a step. */
@@ -205,19 +207,20 @@ static weft_status record(weft_optimizer *opt, weft_tensor *loss, const weft__pa
     weft_tensor *g[WEFT__BLOCKS] = {NULL};
     WEFT_TRY(make_sinks(opt, sinks));
     for (size_t b = 0; b < opt->n_blocks; b++)
-        for (int l = 0; l < WEFT__LEVELS; l++) /* a plan may come before the micro-batches */
-            if (part->take >> l & 1) WEFT_TRY(weft__optimizer_ensure_sum(opt->ctx, &opt->blocks[b], l));
+        for (int l = 0; l < WEFT__SUMS; l++) /* a plan may come before the micro-batches */
+            if (part->take >> l & 1) WEFT_TRY(weft__optimizer_ensure_sum(opt, &opt->blocks[b], l));
     WEFT_TRY(weft__optimizer_gradients(opt, loss, part, g));
     for (size_t b = 0; b < opt->n_blocks; b++) {
         WEFT_TRY(weft_tensor_status(g[b]));
-        if (part->put >= 0) WEFT_TRY(weft__optimizer_ensure_sum(opt->ctx, &opt->blocks[b], part->put));
+        if (part->put >= 0) WEFT_TRY(weft__optimizer_ensure_sum(opt, &opt->blocks[b], part->put));
         if (part->put >= 0) weft__optimizer_sink(sinks, opt->blocks[b].sums[part->put], g[b]);
         if (part->update && parts > 1) g[b] = at_mul_scalar(g[b], 1.0 / parts);
     }
     if (part->update) {
-        weft_tensor *finite = weft__unscale(opt, g);
-        weft__norm_and_clip(opt, g, parts, sinks);
-        for (size_t b = 0; b < opt->n_blocks; b++) update_block(opt, &opt->blocks[b], g[b], finite, sinks);
+        weft_tensor *finite = weft__unscale(opt, g, part->own);
+        weft__norm_and_clip(opt, g, part->own, parts, sinks);
+        for (size_t b = 0; b < opt->n_blocks; b++)
+            update_block(opt, &opt->blocks[b], g[b], part->own, finite, sinks);
         weft__scaling_sinks(opt, finite, sinks);
     }
     for (size_t i = 0; i < sinks->count; i++) WEFT_TRY(weft_tensor_status(sinks->value[i]));

@@ -57,7 +57,7 @@ for device in cuda hip; do
     check "$device-2: the log names the library" grep -q "$library 2.28.1 exchanges the gradients" $device-2/log.txt
     together 4 $device-optimizer-4 '' --quiet --set train.shard=optimizer # the last part is shorter
     same one-$device $device-optimizer-4 4
-    called $device-optimizer-4 4 'sums=0 sends=16 receives=16 gathers=8 broadcasts=16 destroyed'
+    called $device-optimizer-4 4 'sums=0 sends=16 receives=16 gathers=4 broadcasts=16 destroyed'
     together 4 $device-free '' --quiet --set train.exact_sum=false
     called $device-free 4 'sums=4 sends=0 receives=0 gathers=0 broadcasts=0 destroyed'
     together 2 $device-gradients-2 '' --quiet --set train.shard=gradients
@@ -75,7 +75,7 @@ same one-cuda cuda-4 4
 called cuda-4 4 'sums=0 sends=16 receives=16 gathers=8 broadcasts=0 destroyed'
 together 2 cuda-optimizer-2 '' --quiet --set train.shard=optimizer
 same one-cuda cuda-optimizer-2 4
-called cuda-optimizer-2 2 'sums=0 sends=8 receives=8 gathers=8 broadcasts=0 destroyed'
+called cuda-optimizer-2 2 'sums=0 sends=8 receives=8 gathers=4 broadcasts=8 destroyed'
 together 4 cuda-gradients-4 '' --quiet --set train.shard=gradients
 same one-cuda cuda-gradients-4 4
 together 4 cuda-parameters-4 '' --quiet --set train.shard=parameters

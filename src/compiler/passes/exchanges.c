@@ -254,12 +254,13 @@ static weft_status gather_pieces(exchange_plan *x) {
 
 /* ---- the order of all exchanges ---- */
 
-/* The newest op whose result a sum of gradients adds up. The update only packs and casts gradients. */
+/* The newest op whose result a sum of gradients adds up. The optimizer only packs and casts gradients, and
+ * adds those of earlier micro-batches. */
 static uint64_t moment_of(const weft_ir *ir, int n) {
     const ir_node *node = &ir->nodes[n];
-    const bool casts = node->kind == IR_CAST && node->tensor && node->tensor->stage == WEFT_STAGE_OPTIMIZER;
-    uint64_t newest = node->kind == IR_PACK || casts ? 0 : node->serial;
-    for (int i = 0; (node->kind == IR_PACK || casts) && i < node->n_in; i++) {
+    const bool adds = ir_is_compute(node) && node->tensor && node->tensor->stage == WEFT_STAGE_OPTIMIZER;
+    uint64_t newest = node->kind == IR_PACK || adds ? 0 : node->serial;
+    for (int i = 0; (node->kind == IR_PACK || adds) && i < node->n_in; i++) {
         const uint64_t moment = moment_of(ir, node->in[i].node);
         if (moment > newest) newest = moment;
     }
@@ -388,15 +389,44 @@ static weft_status add_wait(plan *p, int start) {
     return weft__plan_after(p, at, start);
 }
 
+/* The serial number of the newest value that a unit computes, besides those of the optimizer. 0: it has only
+ * values of the optimizer. */
+static uint64_t key_of_backward(const plan *p, const plan_unit *u) {
+    const weft_ir *ir = p->ir;
+    uint64_t key = u->heavy >= 0 ? ir->nodes[u->heavy].serial : u->kernel ? 0 : u->key;
+    for (int a = 0; u->heavy < 0 && u->kernel && a < u->kernel->n_args; a++) {
+        const ir_node *node = &ir->nodes[u->args[a]];
+        const bool counts = u->kernel->args[a].written && node->tensor->stage != WEFT_STAGE_OPTIMIZER;
+        if (counts && node->serial > key) key = node->serial;
+    }
+    return key;
+}
+
+/* Lets a unit run as soon as its inputs are there. So do the kernels by which the optimizer adds gradients of
+ * earlier micro-batches, or casts them: they were recorded after the backward pass, but an exchange waits. */
+static void hurry(plan *p, int unit) {
+    plan_unit *u = &p->units[unit];
+    uint64_t key = 0;
+    for (int k = 0; k < u->n_after; k++) {
+        plan_unit *before = &p->units[u->after[k]];
+        if (before->waits_for < 0 && !exchange_of(p, u->after[k])) {
+            const uint64_t backward = key_of_backward(p, before);
+            if (!backward) hurry(p, u->after[k]);
+            if (backward && backward < before->key) before->key = backward;
+        }
+        if (before->key > key) key = before->key;
+    }
+    u->key = key;
+}
+
 /* A sum starts as soon as its input is there, and ends before its first reader. If its input must be kept, it
  * ends before the next sum starts, so that there are never more than two such inputs: one that is exchanged,
  * and one that is computed. before: the exchange before, -1: none. wait: the unit that waits for the sum
  * before, -1: none. */
 static weft_status start_sum(plan *p, int start, int before, int *wait) {
     plan_unit *u = &p->units[start];
-    u->key = before < 0 ? 0 : p->units[before].key;
-    for (int k = 0; k < u->n_after; k++)
-        if (p->units[u->after[k]].key > u->key) u->key = p->units[u->after[k]].key;
+    hurry(p, start);
+    if (before >= 0 && p->units[before].key > u->key) u->key = p->units[before].key;
     if (*wait >= 0 && weft__plan_reads(p, &p->units[*wait], 0) >= 0) {
         p->units[*wait].key = u->key;
         WEFT_TRY(weft__plan_after(p, start, *wait));

@@ -1,6 +1,7 @@
 /* The time of an exchange, see scaling.h. It follows process/sum.c and optim/shard.c:
  *
- *     gradients     pieces of 8 MiB, each with an all-to-all and, unless gradients are divided, an all-gather
+ *     gradients     pieces of 8 MiB, each with an all-to-all and, unless a process needs only its part, an
+ *                   all-gather
  *     parameters    divided state: an all-gather of each piece. Divided parameters: two, for the forward and
  *                   for the backward pass
  *
@@ -17,13 +18,14 @@
 
 #define NUMBER_BYTES 4.0 /* of a gradient, and of a parameter */
 
-/* Transfers of a piece of the gradients, and of a piece of the updated parameters. */
+/* Transfers of a piece of the gradients, and of a piece of the updated parameters. Devices that exchange
+ * after the backward pass add up all gradients for all processes. */
 static const struct {
-    int gradients, parameters;
-} transfers[] = {[WEFT_SHARD_NONE] = {2, 0},
-                 [WEFT_SHARD_OPTIMIZER] = {2, 1},
-                 [WEFT_SHARD_GRADIENTS] = {1, 1},
-                 [WEFT_SHARD_PARAMETERS] = {1, 2}};
+    int gradients, afterwards, parameters;
+} transfers[] = {[WEFT_SHARD_NONE] = {2, 2, 0},
+                 [WEFT_SHARD_OPTIMIZER] = {1, 2, 1},
+                 [WEFT_SHARD_GRADIENTS] = {1, 1, 1},
+                 [WEFT_SHARD_PARAMETERS] = {1, 1, 2}};
 
 /* Seconds of `count` transfers of a piece of so many bytes. */
 static double piece_time(const weft__network *network, int ranks, int count, double bytes) {
@@ -36,7 +38,10 @@ weft__scaled weft__scaling_predict(const weft__network *network, const weft__sca
     const double count = (double)rank->parameters, bytes = NUMBER_BYTES * count,
                  piece = fmin(bytes, (double)WEFT__PIECE_BYTES), pieces = bytes / piece,
                  each = divided ? rank->gathered * count / pieces : piece,
-                 last = piece_time(network, rank->ranks, transfers[rank->shard].gradients, piece),
+                 last = piece_time(network, rank->ranks,
+                                   rank->overlaps ? transfers[rank->shard].gradients
+                                                  : transfers[rank->shard].afterwards,
+                                   piece),
                  shared = piece_time(network, rank->ranks, transfers[rank->shard].parameters, each);
     if (rank->ranks < 2) return (weft__scaled){0, rank->step};
     const int sums = rank->shard >= WEFT_SHARD_GRADIENTS ? rank->batches : 1;

@@ -21,13 +21,34 @@ enum {
 static int layers = LAYERS_MOST, width = WIDTH_MOST, rows_most = ROWS_MOST, steps = STEPS;
 static bool cards; /* else the ranks have the processor */
 
+/* Counts the matmuls of the program that is printed, after its first exchange. The most of all programs
+ * counts. */
+typedef struct printed {
+    int exchanges, matmuls, most;
+} printed;
+
+static void count_line(void *user, weft_log_level level, const char *line) {
+    printed *p = user;
+    (void)level;
+    if (strstr(line, "program: ")) p->exchanges = p->matmuls = 0;
+    if (strstr(line, " exchange ")) p->exchanges++;
+    if (p->exchanges && strstr(line, " matmul ")) p->matmuls++;
+    if (p->matmuls > p->most) p->most = p->matmuls;
+}
+
+static _Thread_local printed *listener; /* of a rank; NULL: it prints nothing */
+
 /* Opens the device of a rank. */
 static weft_context *open_device(int rank, int threads, uint64_t seed) {
     char device[32] = "cpu";
     weft_context *ctx = NULL;
     if (cards) snprintf(device, sizeof device, "%s:%d", test_gpu(), rank);
-    EXPECT(weft_open(&(weft_open_options){.device = device, .threads = threads, .seed = seed}, &ctx) ==
-           WEFT_OK);
+    EXPECT(weft_open(&(weft_open_options){.device = device,
+                                          .threads = threads,
+                                          .seed = seed,
+                                          .log = listener ? count_line : NULL,
+                                          .log_user = listener},
+                     &ctx) == WEFT_OK);
     if (!ctx) abort();
     return ctx;
 }
@@ -149,6 +170,36 @@ static void test_overlap(void **state) {
     assert_true(share >= 0.8);
 }
 
+/* ---- the order of a step ---- */
+
+static void print_steps(weft_process_group *g, void *user) {
+    const int rank = weft_process_group_rank(g);
+    printed lines = {0};
+    const weft_shard *shard = user;
+    listener = &lines;
+    model m = make_model(rank, 1, true, 4);
+    EXPECT(weft_optimizer_join(m.opt, g) == WEFT_OK);
+    EXPECT(weft_optimizer_shard(m.opt, *shard) == WEFT_OK);
+    for (int k = 0; k < 2; k++)
+        EXPECT(make_step(&m, weft_optimizer_batch_number(m.opt, k, 2), k, 2) == WEFT_OK);
+    EXPECT(lines.most >= layers); /* two for each layer but the last ones, of which gradients leave */
+    weft_close(m.ctx);
+    listener = NULL;
+}
+
+/* Exchanges begin beside the backward pass, also if the gradients of earlier batches are added first. */
+static void test_order(void **state) {
+    weft_shard shards[] = {WEFT_SHARD_NONE, WEFT_SHARD_OPTIMIZER, WEFT_SHARD_GRADIENTS,
+                           WEFT_SHARD_PARAMETERS};
+    (void)state;
+    setenv("WEFT_DEBUG", "plan", 1);
+    for (size_t i = 0; i < COUNT(shards); i++) {
+        network net = {0};
+        run_ranks(&net, RANKS, 60, print_steps, &shards[i]);
+    }
+    unsetenv("WEFT_DEBUG");
+}
+
 /* Several threads of the device, and the order of the engine. */
 static void test_threads(void **state) {
     (void)state;
@@ -181,15 +232,19 @@ static void test_divided(void **state) {
         }
         const size_t all = gradients, left = all * (size_t)(ranks - 1) / (size_t)ranks;
         print_message(
-            "%d ranks, %d batches of each: %.1f MB at the peak, %.1f with divided gradients, %.1f with "
-            "divided parameters\n",
-            ranks, m.of, 1e-6 * (double)bytes[WEFT_SHARD_OPTIMIZER],
+            "%d ranks, %d batches of each: %.1f MB at the peak, %.1f with a divided state, %.1f with divided "
+            "gradients, %.1f with divided parameters\n",
+            ranks, m.of, 1e-6 * (double)bytes[WEFT_SHARD_NONE], 1e-6 * (double)bytes[WEFT_SHARD_OPTIMIZER],
             1e-6 * (double)bytes[WEFT_SHARD_GRADIENTS], 1e-6 * (double)bytes[WEFT_SHARD_PARAMETERS]);
-        assert_true(bytes[WEFT_SHARD_OPTIMIZER] > bytes[WEFT_SHARD_GRADIENTS]);
+        if (m.of > 1) /* a sum of whole gradients stays between the batches */
+            assert_true(bytes[WEFT_SHARD_OPTIMIZER] > bytes[WEFT_SHARD_GRADIENTS]);
+        else
+            assert_true(bytes[WEFT_SHARD_OPTIMIZER] >= bytes[WEFT_SHARD_GRADIENTS]);
         assert_true(bytes[WEFT_SHARD_GRADIENTS] > bytes[WEFT_SHARD_PARAMETERS]);
         if (cards) continue; /* the pieces of the small model are large parts of it */
         /* all but the own part and two pieces of 1/12 each; the biases are a small piece that stays */
-        assert_true(bytes[WEFT_SHARD_OPTIMIZER] + all / 5 > bytes[WEFT_SHARD_GRADIENTS] + left);
+        if (m.of > 1) assert_true(bytes[WEFT_SHARD_OPTIMIZER] + all / 5 > bytes[WEFT_SHARD_GRADIENTS] + left);
+        assert_true(bytes[WEFT_SHARD_NONE] + all / 5 > bytes[WEFT_SHARD_OPTIMIZER] + (m.of > 1 ? 0 : left));
         assert_true(bytes[WEFT_SHARD_GRADIENTS] + all / 4 > bytes[WEFT_SHARD_PARAMETERS] + left);
     }
 }
@@ -379,7 +434,7 @@ static void divide_first_values(weft_process_group *g, void *user) {
     const size_t parts = (sizeof(float) + 2) / RANKS;
     EXPECT(m.ctx->device->bytes_peak < 1.1 * (double)(parts * (size_t)weft_parameter_elements(m.net, false)));
     EXPECT(m.opt->blocks[0].rounded);
-    EXPECT(make_step(&m, 0, 0, 1) == WEFT_OK);
+    EXPECT(make_step(&m, weft_process_group_rank(g), 0, 1) == WEFT_OK);
     weft_close(m.ctx);
 }
 
@@ -464,6 +519,7 @@ static int share_kernels(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads),
+                                       cmocka_unit_test(test_order),
                                        cmocka_unit_test(test_missing),
                                        cmocka_unit_test_teardown(test_failing, end_failing),
                                        cmocka_unit_test(test_batch_norm),

@@ -45,10 +45,12 @@ static void test_formula(void **state) {
     near(step_of(&network, &rank), 1 + piece); /* all but the last piece are hidden */
     rank.overlaps = false;
     near(step_of(&network, &rank), 1 + 8 * piece);
-    rank.overlaps = true;
     rank.shard = WEFT_SHARD_OPTIMIZER;
     near(exchange_of(&network, &rank), 8 * 1.5 * piece);
-    near(step_of(&network, &rank), 1 + piece + 8 * 0.5 * piece);
+    near(step_of(&network, &rank), 1 + 8 * 1.5 * piece);
+    rank.overlaps = true;
+    near(exchange_of(&network, &rank), 8 * piece);
+    near(step_of(&network, &rank), 1 + transfer + 8 * transfer);
 }
 
 /* Divided gradients are exchanged for each batch, in one transfer. Divided parameters are gathered twice for
