@@ -379,7 +379,7 @@ static void divide_first_values(weft_process_group *g, void *user) {
     const size_t parts = (sizeof(float) + 2) / RANKS;
     EXPECT(m.ctx->device->bytes_peak < 1.1 * (double)(parts * (size_t)weft_parameter_elements(m.net, false)));
     EXPECT(m.opt->blocks[0].rounded);
-    EXPECT(make_step(&m, 0, 0, 1) == WEFT_OK);
+    EXPECT(make_step(&m, weft_process_group_rank(g), 0, 1) == WEFT_OK);
     weft_close(m.ctx);
 }
 
