@@ -86,7 +86,8 @@ void weft__variable_share(weft_tensor *variable, const weft_tensor *whole, size_
 
 /* Returns a leaf of the innermost scope that holds a variable's values rounded to dtype. The copy must lie in
  * the order of the variable's block. Returns NULL if there is no copy, or the variable was written after the
- * copy. Whoever writes both at once sets storage->rounded and round. */
+ * copy. If nothing was written to the copy yet, storage->round makes it. Whoever writes both at once sets
+ * storage->rounded and round. */
 weft_tensor *weft__rounded_part(const char *where, const weft_tensor *variable, weft_dtype dtype);
 
 /* Index of the variable's first element within its block; 0 if it is in none. For complex variables the index

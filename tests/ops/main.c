@@ -1,6 +1,6 @@
 /* A program that runs a table of ops on one device:
  *     NAME DEVICE [--op NAME,...] [--part K/N] [--seed N] [--record FILE] [--fusion off] [--calls WORK]
- *                 [--indices 64] [--debug memory] [--differences off]
+ *                 [--indices 64] [--card on] [--debug memory] [--differences off]
  *     NAME null --sources FOLDER    writes what a CUDA device would compile, and compares nothing
  *     NAME null --wgsl-sources FOLDER    the same for a WebGPU device; the sources must translate to WGSL
  * Prints each failed check and one line of totals. Exit status: 1 if a check failed, 77 (skipped) if the

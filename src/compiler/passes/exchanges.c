@@ -392,10 +392,11 @@ static weft_status add_wait(plan *p, int start) {
 /* The serial number of the newest value that a unit computes, besides those of the optimizer. 0: it has only
  * values of the optimizer. */
 static uint64_t key_of_backward(const plan *p, const plan_unit *u) {
-    const weft_ir *ir = p->ir;
-    uint64_t key = u->heavy >= 0 ? ir->nodes[u->heavy].serial : u->kernel ? 0 : u->key;
-    for (int a = 0; u->heavy < 0 && u->kernel && a < u->kernel->n_args; a++) {
-        const ir_node *node = &ir->nodes[u->args[a]];
+    uint64_t key = 0;
+    if (u->heavy >= 0) return p->ir->nodes[u->heavy].serial;
+    if (!u->kernel) return u->key;
+    for (int a = 0; a < u->kernel->n_args; a++) {
+        const ir_node *node = &p->ir->nodes[u->args[a]];
         const bool counts = u->kernel->args[a].written && node->tensor->stage != WEFT_STAGE_OPTIMIZER;
         if (counts && node->serial > key) key = node->serial;
     }
