@@ -94,15 +94,17 @@ static void run_all(weft_context *ctx, const char *what, weft_tensor **list, siz
 static void run_matmuls(weft_context *ctx) {
     static const struct {
         weft_dtype dtype;
-        int64_t size;
+        int64_t size, k;
         const char *kernel;
-    } cases[] = {
-        {WEFT_BF16, 256, ""}, {WEFT_F16, 256, ""}, {WEFT_F32, 384, ""}, {WEFT_F32, 256, " by slices"}};
+    } cases[] = {{WEFT_BF16, 256, 256, ""},
+                 {WEFT_F16, 256, 256, ""},
+                 {WEFT_F32, 768, 64, ""},
+                 {WEFT_F32, 256, 256, " by slices"}};
     static const char *const layouts[] = {"nn", "nt", "tn"};
     for (size_t t = 0; t < sizeof cases / sizeof *cases; t++)
         for (int way = 0; way < 3; way++) {
             char what[60];
-            const int64_t size = cases[t].size, k = 256, across[2] = {size, k}, down[2] = {k, size};
+            const int64_t size = cases[t].size, k = cases[t].k, across[2] = {size, k}, down[2] = {k, size};
             weft_tensor *a = values(ctx, cases[t].dtype, 2, way == 2 ? down : across),
                         *b = values(ctx, cases[t].dtype, 2, way == 1 ? across : down);
             if (way == 1) b = weft_transpose(b, 0, 1);

@@ -194,14 +194,14 @@ static void test_long(void **state) {
     check(f, &half, (family[]){CPU, CARD}, 2, false);
 }
 
-/* CUDA splits k earlier than other devices, and the number of multiprocessors does not matter. Smaller
- * matmuls have slices (test_gpu_slices). */
+/* On CUDA matmuls of few tiles have slices (test_gpu_slices), so that others need not split k. The number of
+ * multiprocessors does not matter. */
 static void test_split_on_cuda(void **state) {
     static const struct {
         int64_t m, n, k, splits, groups; /* groups: on a large card */
-    } sizes[] = {{384, 384, 784, 4, 36 * 4},
-                 {384, 384, 256, 2, 36 * 2},
-                 {384, 384, 255, 1, 36},
+    } sizes[] = {{384, 384, 784, 1, 72},
+                 {384, 384, 4096, 2, 72 * 2},
+                 {768, 768, 4096, 1, 144},
                  {1024, 1024, 2048, 1, 256}};
     (void)state;
     for (int s = 0; s < COUNT(sizes); s++)

@@ -45,16 +45,21 @@ static int teardown(void **state) {
 
 /* ---- which matmuls have slices ---- */
 
-/* Returns the slices of the matmul's work-groups, 1 if there are none. */
-static int slices_of(const weft_target *target, const weft_heavy_matmul *mm, int *launches, int64_t *groups) {
+/* Returns the slices of the matmul's work-groups, 1 if there are none. fours: how many operands are copied 4
+ * elements at a time. */
+static int slices_of(const weft_target *target, const weft_heavy_matmul *mm, int *launches, int64_t *groups,
+                     int *fours) {
+    static const uint8_t aligned[] = {16, 16, 16, 16};
     weft_arena arena;
     weft_context ctx = {0};
     weft__arena_init(&arena, &ctx);
-    weft_launches all = {.ctx = &ctx, .arena = &arena, .target = target};
+    weft_launches all = {.ctx = &ctx, .arena = &arena, .target = target, .aligned = aligned};
     const weft_heavy heavy = {.kind = WEFT_HEAVY_MATMUL, .path = "test", .as.matmul = *mm};
     assert_int_equal(weft__gpu_matmul(&all, &heavy, false), WEFT_OK);
     const char *slices = strstr(all.list[0].source, "#define K_SLICES ");
     const int count = slices ? atoi(slices + strlen("#define K_SLICES ")) : 1;
+    *fours = (strstr(all.list[0].source, "#define A_FOUR 4") != NULL) +
+             (strstr(all.list[0].source, "#define B_FOUR 4") != NULL);
     *launches = all.count;
     *groups = all.list[0].groups[0] * all.list[0].groups[1] * all.list[0].groups[2];
     weft__free(&ctx, all.list);
@@ -69,9 +74,11 @@ static void test_choice(void **state) {
         int64_t m, n, k;
         int slices, launches;
         int64_t groups;
-    } sizes[] = {{8, 2, 4, 16, 1, 1},          {64, 64, 64, 16, 1, 16},    {128, 10, 512, 16, 1, 8},
-                 {10, 512, 128, 16, 1, 32},    {128, 512, 784, 8, 1, 128}, {64, 64, 2047, 16, 1, 16},
-                 {64, 64, 2048, 16, 2, 2 * 16}};
+        int fours; /* of operands with stride 1 along k, and along n */
+    } sizes[] = {{8, 2, 4, 1, 1, 1, 0},          {8, 2, 17, 8, 1, 1, 0},        {64, 64, 64, 8, 1, 16, 2},
+                 {128, 10, 512, 8, 1, 8, 1},     {10, 512, 128, 8, 1, 32, 2},   {128, 512, 784, 8, 1, 128, 2},
+                 {512, 512, 128, 8, 1, 128, 2},  {512, 784, 128, 4, 1, 104, 2}, {64, 64, 1023, 8, 1, 16, 1},
+                 {64, 64, 1024, 8, 2, 2 * 16, 2}};
     (void)state;
     for (int s = 0; s < COUNT(sizes); s++)
         for (int units = 20; units <= 132; units += 112) {
@@ -82,13 +89,14 @@ static void test_choice(void **state) {
                                   .capability = 90};
             const weft_heavy_matmul mm =
                 matmul(WEFT_F32, sizes[s].m, sizes[s].n, sizes[s].k, (layout){0, 0, 0, 0, 0});
-            int launches;
+            int launches, fours;
             int64_t groups;
-            assert_int_equal(slices_of(&target, &mm, &launches, &groups), sizes[s].slices);
+            assert_int_equal(slices_of(&target, &mm, &launches, &groups, &fours), sizes[s].slices);
             assert_int_equal(launches, sizes[s].launches);
             assert_int_equal(groups, sizes[s].groups);
+            assert_int_equal(fours, sizes[s].fours);
             target.dialect = WEFT_DIALECT_OPENCL;
-            assert_int_equal(slices_of(&target, &mm, &launches, &groups), 1);
+            assert_int_equal(slices_of(&target, &mm, &launches, &groups, &fours), 1);
         }
 }
 
@@ -106,10 +114,10 @@ static void check(fixture *f, const weft_heavy_matmul *given) {
     target->capability = 70; /* no tensor cores: 16 bits have slices, too */
     for (int units = 4; units <= 132; units += 128) {
         size_t bytes;
-        int launches;
+        int launches, fours;
         int64_t groups;
         target->units = units;
-        assert_true(slices_of(target, mm, &launches, &groups) > 1);
+        assert_true(slices_of(target, mm, &launches, &groups, &fours) > 1);
         char *c = product(f->device, mm, a, b, 0, &bytes);
         const double error = matmul_error(mm, a, b, c);
         if (!(error <= 1))
@@ -127,12 +135,14 @@ static void check(fixture *f, const weft_heavy_matmul *given) {
 
 /* Parts of tiles, k below a step, k of a slice and a little more, slices without work, a split of k. */
 static void test_sizes(void **state) {
-    static const int64_t sizes[][3] = {{8, 2, 4},     {5, 17, 16},   {33, 16, 17},   {16, 49, 300},
-                                       {40, 10, 257}, {9, 20, 2100}, {70, 500, 130}, {130, 258, 33}};
+    static const int64_t sizes[][3] = {{8, 2, 17},     {5, 17, 18},    {33, 16, 17},   {16, 49, 300},
+                                       {40, 10, 257},  {9, 20, 2100},  {70, 500, 130}, {130, 258, 33},
+                                       {520, 516, 36}, {516, 788, 20}, {36, 24, 52},   {36, 24, 52}};
     fixture *f = *state;
     if (!f->device) skip();
     for (int s = 0; s < COUNT(sizes); s++) {
-        const layout l = {s & 1, s >> 1 & 1, s % 3, s % 4, s % 2};
+        const layout l = s < 8 ? (layout){s & 1, s >> 1 & 1, s % 3, s % 4, s % 2}
+                               : (layout){s & 1, s >> 1 & 1, 0, 0, 0}; /* by fours */
         const weft_heavy_matmul mm = matmul(WEFT_F32, sizes[s][0], sizes[s][1], sizes[s][2], l);
         check(f, &mm);
     }

@@ -1,7 +1,7 @@
 /* Matmuls for the GPU backends: which template, which tile, how many work-groups.
  * Must not know: how launches run. Read next: matmul.cl, then matmul_vectors.cl (CPUs), matmul_tiles.cl
- * (GPUs), matmul_direct.cl (WebGPU on processors), matmul_tensor.cl (tensor and matrix cores), matmul_rows.cl
- * (few rows, all devices). */
+ * (GPUs), matmul_slices.cl (few tiles, CUDA), matmul_direct.cl (WebGPU on processors), matmul_tensor.cl
+ * (tensor and matrix cores), matmul_rows.cl (few rows, all devices). */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,37 +10,13 @@
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/heavy/matmul/matmul_params.h"
 #include "device/gpu/heavy/matmul/matmul.h"
+#include "device/gpu/heavy/matmul/matmul_plan.h"
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/kernel_source.h"
 #include "device/gpu/backend/tune.h"
 
 #define FEW_ROWS 4   /* with at most so many rows, b is read in place */
 #define BEYOND   512 /* lines after the last one whose address a template may compute */
-
-/* A matmul as it is launched. */
-typedef struct matmul_plan {
-    const weft_target *target;
-    weft_dtype dtype, out, sum;
-    bool sink;
-    int a, b; /* operands; swapped if c has one column */
-    weft_heavy_matmul mm;
-    const weft_gpu_view *view; /* NULL: no operand is the windows of images */
-    int64_t items;             /* matmuls in the batch */
-    int64_t splits, part;      /* k is divided into `splits` parts of length `part` */
-    int slices;   /* a work-group divides its part into so many, of length `part`; 0: it does not */
-    double steps; /* for card/facts.c if there are slices: how often a work-group waits, */
-    int at_once;  /* and the bytes that a work-item has under way */
-    int64_t block_m, block_n; /* block of c that one work-group computes */
-    weft_epilogue epilogue;   /* if mm has one */
-    int sums;                 /* operand for the row sums of a; 0: none */
-    int group_items;
-    int variant, variants; /* which of the tiles; all of them add in the same order */
-    unsigned prelude;
-    int64_t local_bytes; /* local memory that the source declares as W_SHARED, at most */
-    int more_bytes;      /* local memory that the launch requests instead */
-    char name[32];       /* name of the tile */
-    char head[640];      /* definitions before the source */
-} matmul_plan;
 
 /* Returns whether c is a column. It is computed as one row of the transposed matmul. */
 static bool is_column(const weft_heavy_matmul *mm) { return mm->n == 1 && mm->c_m == 1 && mm->m > 1; }
@@ -78,8 +54,6 @@ bool weft__gpu_matmul_takes(const weft_target *target, const weft_heavy_matmul *
     }
 }
 
-static int64_t round_up(int64_t a, int64_t b) { return weft__ceil_div(a, b) * b; }
-
 static matmul_plan plan_of(const weft_launches *launches, const weft_heavy_matmul *mm, int a, int b,
                            const weft_gpu_view *view, bool sink) {
     matmul_plan p = {.target = launches->target,
@@ -91,6 +65,7 @@ static matmul_plan plan_of(const weft_launches *launches, const weft_heavy_matmu
                      .b = b,
                      .mm = *mm,
                      .view = view,
+                     .aligned = launches->aligned,
                      .items = 1,
                      .splits = 1,
                      .part = mm->k,
@@ -112,22 +87,15 @@ static matmul_plan plan_of(const weft_launches *launches, const weft_heavy_matmu
     return p;
 }
 
-/* A dimension of extent 1 may have any stride. */
-static bool unit(int64_t stride, int64_t extent) { return stride == 1 || extent <= 1; }
-static bool a_lines(const matmul_plan *p) { return unit(p->mm.a_k, p->mm.k); }
-static bool b_lines(const matmul_plan *p) { return unit(p->mm.b_n, p->mm.n); }
-
-/* Divides k for matmuls of few tiles, into parts of at least `least` steps, which are multiples of `step`.
- * The shape alone decides, since this determines the order of additions. */
-static void split_by(matmul_plan *p, int64_t tiles, int64_t wanted, int64_t least, int64_t step) {
+void weft__matmul_split(matmul_plan *p, int64_t tiles, int64_t wanted, int64_t least, int64_t step) {
     if (tiles >= wanted || p->mm.k < 2 * least || (p->view && p->view->spread)) return;
     const int64_t splits = weft__smaller(weft__ceil_div(wanted, tiles), p->mm.k / least);
-    p->part = round_up(weft__ceil_div(p->mm.k, splits), step);
+    p->part = weft__matmul_round_up(weft__ceil_div(p->mm.k, splits), step);
     p->splits = weft__ceil_div(p->mm.k, p->part);
 }
 
 static void split(matmul_plan *p, int64_t tiles, int64_t wanted, int64_t least) {
-    split_by(p, tiles, wanted, least, CHUNK);
+    weft__matmul_split(p, tiles, wanted, least, CHUNK);
 }
 
 /* ---- CPUs ---- */
@@ -173,7 +141,7 @@ static room room_of(const matmul_plan *p, const tile *t) {
  * are far slower. Elements outside c are computed, too. */
 static double cost_of(const matmul_plan *p, const tile *t, int64_t m, int64_t n) {
     const double k = (double)p->part, work = (double)(m * n) * k / (32 * t->rate);
-    const double copies = (double)m * k * 0.15 + (double)n * k * (b_lines(p) ? 0.15 : 0.35);
+    const double copies = (double)m * k * 0.15 + (double)n * k * (weft__matmul_b_lines(p) ? 0.15 : 0.35);
     const int64_t groups = weft__ceil_div(p->mm.m, m) * weft__ceil_div(p->mm.n, n) * p->items * p->splits;
     return (work + copies + 300) * (double)weft__ceil_div(groups, weft__larger(p->target->units, 1));
 }
@@ -183,8 +151,8 @@ static void choose_block(matmul_plan *p, const tile *t, const room *r, double *b
     const int64_t m0 = weft__ceil_div(m, r->m), n0 = weft__ceil_div(n, r->n);
     for (int64_t i = m0; i < m0 + 8; i++) {
         for (int64_t j = n0; j < n0 + 8; j++) {
-            const int64_t block_m = round_up(weft__ceil_div(m, i), t->rows);
-            const int64_t block_n = round_up(weft__ceil_div(n, j), cols);
+            const int64_t block_m = weft__matmul_round_up(weft__ceil_div(m, i), t->rows);
+            const int64_t block_n = weft__matmul_round_up(weft__ceil_div(n, j), cols);
             const double cost = cost_of(p, t, block_m, block_n);
             if (cost >= *best) continue;
             *best = cost;
@@ -213,7 +181,7 @@ static const char *plan_vectors(matmul_plan *p, int variant) {
     snprintf(p->head, sizeof p->head,
              "#define ROWS %d\n#define WIDTH %d\n#define BLOCK_M %d\n#define BLOCK_N %d\n"
              "#define A_LINES %d\n#define B_LINES %d\n",
-             t->rows, t->vectors, r.m, r.n, a_lines(p), b_lines(p));
+             t->rows, t->vectors, r.m, r.n, weft__matmul_a_lines(p), weft__matmul_b_lines(p));
     return weft__source_matmul_vectors;
 }
 
@@ -238,56 +206,9 @@ static int wide_of(int items) {
  * are read at once. */
 enum { CUDA_PART = 128, DEPTH_MOST = 16 };
 
-/* Tiles of a warp, or of half a warp, on CUDA. A work-group of SLICED_ITEMS has one for each slice of its
- * part of k. So a small matmul waits for memory a few times only, without a second launch that adds up parts.
- */
-static const struct sliced { int high, wide; /* work-items */ } sliced[] = {{8, 4}, {4, 4}};
-enum { SLICED_ITEMS = 256, SLICED_SQUARES = 32, SLICED_TILES = 64, SLICED_WORTH = 64 };
-
-/* Returns the squares of 64 x 64 results. */
-static int64_t squares_of(const matmul_plan *p) {
-    return weft__ceil_div(p->mm.m, 64) * weft__ceil_div(p->mm.n, 64) * p->items;
-}
-
-static bool is_sliced(const matmul_plan *p) {
-    return p->target->dialect == WEFT_DIALECT_CUDA && p->target->lanes == SLICED_ITEMS && !p->view &&
-           squares_of(p) <= SLICED_SQUARES;
-}
-
-static const char *sum_vector(const matmul_plan *p) {
+const char *weft__matmul_sum_vector(const matmul_plan *p) {
     const bool floats = p->sum == WEFT_F32 || p->sum == WEFT_F64;
     return weft_dtype_size(p->sum) == 4 ? floats ? "float4" : "uint4" : floats ? "double4" : "ulong4";
-}
-
-/* The shape alone decides all but DEPTH, which does not matter: slices are multiples of DEPTH_MOST. */
-static const char *plan_slices(matmul_plan *p) {
-    const int64_t size = (int64_t)weft_dtype_size(p->sum);
-    const int64_t large = weft__ceil_div(p->mm.m, 32) * weft__ceil_div(p->mm.n, 16) * p->items;
-    const struct sliced *s = &sliced[large <= SLICED_TILES];
-    const int slices = SLICED_ITEMS / (s->high * s->wide);
-    int depth = DEPTH_MOST;
-    p->group_items = SLICED_ITEMS;
-    p->slices = slices;
-    p->block_m = 4 * s->high, p->block_n = 4 * s->wide;
-    const int64_t tiles =
-        weft__ceil_div(p->mm.m, p->block_m) * weft__ceil_div(p->mm.n, p->block_n) * p->items;
-    split_by(p, tiles, 128, SLICED_WORTH * slices, DEPTH_MOST * slices);
-    p->part = round_up(weft__ceil_div(p->part, slices), DEPTH_MOST);
-    const int64_t kept = p->block_m * (p->block_n + 4) + p->block_m, pad = 32 - s->high * s->wide;
-    for (;; depth /= 2) {
-        p->local_bytes = slices * size * (weft__larger(kept, (p->block_m + p->block_n + 8) * depth) + pad);
-        if (depth == 4 || p->local_bytes <= p->target->local_bytes) break;
-    }
-    p->steps = (double)weft__smaller(p->part, p->mm.k) / depth + (p->mm.k > p->part); /* and for its slices */
-    p->at_once = (int)((p->block_m + p->block_n) * depth * size) / (s->high * s->wide);
-    p->variants = 1;
-    snprintf(p->name, sizeof p->name, "%d x %d by %d", (int)p->block_m, (int)p->block_n, s->high * s->wide);
-    snprintf(p->head, sizeof p->head,
-             "#define S4 %s\n#define WIDE_ITEMS %d\n#define HIGH_ITEMS %d\n#define PATCH_M 1\n"
-             "#define PATCH_N 1\n#define DEPTH %d\n#define A_LINES %d\n#define B_LINES %d\n"
-             "#define K_SLICES %d\n#undef ITEMS\n#define ITEMS %d\n",
-             sum_vector(p), s->wide, s->high, depth, a_lines(p), b_lines(p), slices, p->group_items);
-    return weft__source_matmul_tiles;
 }
 
 /* Matmuls that one small work-group computes on WebGPU, where no launches are fused: fewer work-items wait
@@ -300,13 +221,13 @@ static bool is_tiny(const matmul_plan *p) {
 }
 
 static const char *plan_tiles(matmul_plan *p, int variant) {
-    if (is_sliced(p)) return plan_slices(p);
+    if (weft__matmul_is_sliced(p)) return weft__matmul_plan_slices(p);
     const bool tiny = is_tiny(p);
     const int64_t size = (int64_t)weft_dtype_size(p->sum), groups = 2 * (int64_t)p->target->units;
     int depth = DEPTH_MOST, i = tiny ? PATCHES_USUAL - 1 : variant < 0 ? 0 : variant, wide = 1, high = 1;
-    const int64_t squares = squares_of(p);
+    const int64_t squares = weft__matmul_squares(p);
     if (p->target->dialect == WEFT_DIALECT_CUDA)
-        split_by(p, squares, 128, CUDA_PART, DEPTH_MOST);
+        weft__matmul_split(p, squares, 128, CUDA_PART, DEPTH_MOST);
     else
         split(p, squares, 64, 512);
     for (; i < PATCHES; i++) { /* the largest tile that keeps all units busy */
@@ -325,8 +246,8 @@ static const char *plan_tiles(matmul_plan *p, int variant) {
              "#define S4 %s\n#define WIDE_ITEMS %d\n#define HIGH_ITEMS %d\n#define PATCH_M %d\n"
              "#define PATCH_N %d\n#define DEPTH %d\n#define A_LINES %d\n#define B_LINES %d\n"
              "#undef ITEMS\n#define ITEMS %d\n",
-             sum_vector(p), wide, high, patches[i].m, patches[i].n, depth, a_lines(p), b_lines(p),
-             p->group_items);
+             weft__matmul_sum_vector(p), wide, high, patches[i].m, patches[i].n, depth,
+             weft__matmul_a_lines(p), weft__matmul_b_lines(p), p->group_items);
     return weft__source_matmul_tiles;
 }
 
@@ -338,18 +259,34 @@ enum { DIRECT_ITEMS = 64, DIRECT_TINY = 8, DIRECT_WIDE = 8, DIRECT_SIDE = 8 };
 _Static_assert(DIRECT_TINY *DIRECT_SIDE *DIRECT_SIDE == TINY_M * TINY_N,
                "one work-group computes a tiny matmul");
 
+/* On cards, a matmul of which each work-item of one work-group computes 1 or 4 elements, in a few steps of k.
+ * Copying to local memory, and waiting for it, would take longer. */
+enum { CARD_STEPS = 16, CARD_SIDE = 2 };
+
+static bool is_direct_on_card(const matmul_plan *p) {
+    const bool card = !p->target->vectors && p->target->dialect != WEFT_DIALECT_WGSL;
+    const int64_t most = (int64_t)CARD_SIDE * CARD_SIDE * weft__target_items(p->target);
+    return card && !p->view && p->mm.k <= CARD_STEPS &&
+           weft__matmul_round_up(p->mm.m, CARD_SIDE) * weft__matmul_round_up(p->mm.n, CARD_SIDE) <= most;
+}
+
 static bool is_direct(const matmul_plan *p) { return p->target->on_processor && !p->view; }
 
 static const char *plan_direct(matmul_plan *p) {
+    const bool card = !p->target->on_processor;
+    const int side = !card ? DIRECT_SIDE : p->mm.m * p->mm.n <= p->group_items ? 1 : CARD_SIDE;
+    const int widest = card ? p->group_items / 2 : DIRECT_WIDE / 2;
     int wide = 1;
-    while (wide < DIRECT_WIDE && wide * DIRECT_SIDE < p->mm.n) wide *= 2;
-    split(p, squares_of(p), 64, 512);
-    p->group_items = (int)weft__smaller(is_tiny(p) ? DIRECT_TINY : DIRECT_ITEMS, p->target->lanes);
-    p->block_m = (int64_t)(p->group_items / wide) * DIRECT_SIDE;
-    p->block_n = (int64_t)wide * DIRECT_SIDE;
+    while (wide <= widest && wide * side < p->mm.n) wide *= 2;
+    if (!card) {
+        split(p, weft__matmul_squares(p), 64, 512);
+        p->group_items = (int)weft__smaller(is_tiny(p) ? DIRECT_TINY : DIRECT_ITEMS, p->target->lanes);
+    }
+    p->block_m = (int64_t)(p->group_items / wide) * side;
+    p->block_n = (int64_t)wide * side;
     p->variants = 1;
     snprintf(p->name, sizeof p->name, "%d x %d in place", (int)p->block_m, (int)p->block_n);
-    snprintf(p->head, sizeof p->head, "#define SIDE %d\n#undef ITEMS\n#define ITEMS %d\n", DIRECT_SIDE,
+    snprintf(p->head, sizeof p->head, "#define SIDE %d\n#undef ITEMS\n#define ITEMS %d\n", side,
              p->group_items);
     return weft__source_matmul_direct;
 }
@@ -430,8 +367,8 @@ static int tensor_width(const matmul_plan *p, bool of_b) {
     const w_image *v = p->view ? &p->view->image : NULL;
     if (kind && of_b == (kind == WEFT_GPU_WINDOWS_B))
         return v->depth % whole == 0 && v->channels % whole == 0 ? whole : 1;
-    const int width = of_b ? width_of(p, b_lines(p) ? mm->b_k : mm->b_n, mm->b_batch)
-                           : width_of(p, a_lines(p) ? mm->a_m : mm->a_k, mm->a_batch);
+    const int width = of_b ? width_of(p, weft__matmul_b_lines(p) ? mm->b_k : mm->b_n, mm->b_batch)
+                           : width_of(p, weft__matmul_a_lines(p) ? mm->a_m : mm->a_k, mm->a_batch);
     if (kind != WEFT_GPU_WINDOWS_A_BACK || !of_b) return width;
     return width == whole && v->weight[0] % whole == 0 && v->weight[1] % whole == 0 &&
                    v->weight[2] % whole == 0
@@ -476,8 +413,9 @@ static const char *plan_tensor(matmul_plan *p, int variant) {
         "%d\n#define WARPS_N %d\n"
         "#define STAGES %d\n#define A_LINES %d\n#define B_LINES %d\n#define A_WIDTH %d\n#define B_WIDTH %d\n"
         "#define SHORT %d\n#define MORE %d\n#undef ITEMS\n#define ITEMS %d\n",
-        t->m, t->n, t->pieces, t->warps_m, t->warps_n, t->stages, a_lines(p), b_lines(p),
-        tensor_width(p, false), tensor_width(p, true), two_levels, p->more_bytes > 0, p->group_items);
+        t->m, t->n, t->pieces, t->warps_m, t->warps_n, t->stages, weft__matmul_a_lines(p),
+        weft__matmul_b_lines(p), tensor_width(p, false), tensor_width(p, true), two_levels, p->more_bytes > 0,
+        p->group_items);
     return weft__source_matmul_tensor;
 }
 
@@ -487,15 +425,15 @@ static const char *plan_tensor(matmul_plan *p, int variant) {
  * prefetcher, in as many work-groups as keep the device busy. */
 static int64_t columns_of(const matmul_plan *p, int64_t most) {
     const int64_t groups = weft__larger(1, p->target->units / p->items) * weft__ceil_div(p->mm.n, most);
-    return weft__larger(64, round_up(weft__ceil_div(p->mm.n, groups), 16));
+    return weft__larger(64, weft__matmul_round_up(weft__ceil_div(p->mm.n, groups), 16));
 }
 
 static const char *plan_rows(matmul_plan *p) {
     const bool vectors = p->target->vectors, wide = weft_dtype_size(p->sum) == 8;
     const int rows = p->mm.m == 1 ? 1 : FEW_ROWS, size = wide ? 8 : 4;
     /* For work-items: 32 neighbours read contiguous memory, which is columns of b or elements along k. */
-    int columns =
-        (int)(b_lines(p) ? weft__smaller(32, p->group_items) : weft__larger(1, p->group_items / 32));
+    int columns = (int)(weft__matmul_b_lines(p) ? weft__smaller(32, p->group_items)
+                                                : weft__larger(1, p->group_items / 32));
     int at_once = 1;
     p->block_n = columns;
     if (vectors) {
@@ -503,24 +441,24 @@ static const char *plan_rows(matmul_plan *p) {
         at_once = (int)weft__smaller(8, (wide ? 8 : 16) / rows);
         /* too little work for several work-groups */
         const bool one_group = rows == 1 && p->mm.n > 32 && p->mm.n * p->mm.k <= 8192;
-        if (b_lines(p))
+        if (weft__matmul_b_lines(p))
             columns = (int)weft__larger(64, weft__smaller(1024, fit / 64 * 64));
         else
             columns = one_group ? 128 : 32;
-        p->block_n = b_lines(p) ? columns_of(p, columns) : columns;
+        p->block_n = weft__matmul_b_lines(p) ? columns_of(p, columns) : columns;
     }
     p->block_m = rows;
     p->variants = 1;
     if (!vectors)
         p->local_bytes = (int64_t)p->group_items * rows * size;
-    else if (b_lines(p))
+    else if (weft__matmul_b_lines(p))
         p->local_bytes = (int64_t)rows * (CHUNK + 2 * columns) * size;
     else
         p->local_bytes = (int64_t)rows * (4 * CHUNK + 16 * columns) * size;
     split(p, weft__ceil_div(p->mm.n, columns) * p->items, vectors ? 4 : 64, vectors ? 4096 : 512);
     snprintf(p->head, sizeof p->head,
              "#define ROWS %d\n#define COLUMNS %d\n#define AT_ONCE %d\n#define B_LINES %d\n", rows, columns,
-             at_once, b_lines(p));
+             at_once, weft__matmul_b_lines(p));
     return weft__source_matmul_rows;
 }
 
@@ -685,6 +623,7 @@ static weft_status launch_sum(weft_launches *launches, matmul_plan *p) {
 
 static const char *gpu_matmul_plan(matmul_plan *p, int variant) {
     p->group_items = weft__target_items(p->target);
+    if (is_direct_on_card(p) && !uses_tensor(p)) return plan_direct(p);
     if (!p->view && p->mm.m <= FEW_ROWS) return plan_rows(p);
     if (uses_tensor(p)) return plan_tensor(p, variant);
     if (is_direct(p)) return plan_direct(p);
@@ -699,11 +638,16 @@ static int bucket(int64_t n) {
 
 /* Returns the hash of the class of matmuls that share a choice. */
 static weft_hash class_of(const matmul_plan *p) {
-    const uint64_t facts[] = {(uint64_t)p->dtype,         (uint64_t)p->out,
-                              (uint64_t)a_lines(p),       (uint64_t)b_lines(p),
-                              (uint64_t)bucket(p->items), (uint64_t)bucket(p->mm.m),
-                              (uint64_t)bucket(p->mm.n),  (uint64_t)bucket(p->mm.k),
-                              (uint64_t)p->variants,      (uint64_t)p->prelude};
+    const uint64_t facts[] = {(uint64_t)p->dtype,
+                              (uint64_t)p->out,
+                              (uint64_t)weft__matmul_a_lines(p),
+                              (uint64_t)weft__matmul_b_lines(p),
+                              (uint64_t)bucket(p->items),
+                              (uint64_t)bucket(p->mm.m),
+                              (uint64_t)bucket(p->mm.n),
+                              (uint64_t)bucket(p->mm.k),
+                              (uint64_t)p->variants,
+                              (uint64_t)p->prelude};
     weft_hash key;
     weft__hash_init(&key);
     weft__hash_str(&key, "tile of a matmul");
@@ -737,7 +681,7 @@ static int tuned(weft_launches *launches, const weft_heavy *heavy, const matmul_
                  (int64_t)weft_dtype_size(p->out);
     snprintf(q.what, sizeof q.what, "matmul %s %lldx %lldx%lldx%lld %c%c", weft_dtype_name(p->dtype),
              (long long)p->items, (long long)mm->m, (long long)mm->n, (long long)mm->k,
-             a_lines(p) ? 'n' : 't', b_lines(p) ? 'n' : 't');
+             weft__matmul_a_lines(p) ? 'n' : 't', weft__matmul_b_lines(p) ? 'n' : 't');
     for (int variant = 0; variant < p->variants; variant++) {
         matmul_plan one = *p;
         gpu_matmul_plan(&one, variant);

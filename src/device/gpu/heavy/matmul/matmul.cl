@@ -23,8 +23,8 @@
  *     IMAGE     which operand is windows of images (conv/image_params.h)
  *     SPREAD    rows of c are pixels that are not contiguous
  *     FLAT      work-groups are numbered along one dimension
- *     K_SLICES  a work-group divides its part of k into so many slices, of length `part` each (matmul_tiles.cl);
- *               K_SLICE is the slice of a work-item
+ *     K_SLICES  a work-group divides its part of k into so many slices, of length `part` each (matmul_slices.cl);
+ *               K_SLICE is the slice of a warp
  *
  * Comes after storage.cl and image.cl, before matmul_*.cl. */
 #if !IMAGE
@@ -90,7 +90,7 @@ W_FN void put16(W_GLOBAL O *p, int count, S16 v) {
 #define K_SLICES 1
 #endif
 #if K_SLICES > 1
-#define K_SLICE (w_item(0) / (ITEMS / K_SLICES))
+#define K_SLICE (w_item(0) / 32 % K_SLICES)
 #else
 #define K_SLICE 0
 #endif

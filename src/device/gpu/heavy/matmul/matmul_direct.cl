@@ -1,7 +1,9 @@
-/* Matmul where work-items run on a processor, as by drivers of WebGPU. They load each value of each work-item by
- * itself, also from local memory. So operands are read in place, without local memory and barriers. Compilers of such
- * drivers are slow. So strides are numbers, which makes one kernel for all layouts, and a result is stored in one place
- * of the code.
+/* Matmul that reads its operands in place, without local memory and barriers. It has two uses:
+ *
+ *     SIDE 8        where work-items run on a processor, as by drivers of WebGPU. They load each value of each
+ *                   work-item by itself, also from local memory. Compilers of such drivers are slow. So strides are
+ *                   numbers, which makes one kernel for all layouts, and a result is stored in one place of the code.
+ *     SIDE 1 or 2   for tiny matmuls on cards. Waiting for local memory would take longer than the matmul.
  *
  * A work-item computes SIDE x SIDE elements of c (here SIDE 2, and two work-items side by side):
  *
@@ -17,13 +19,26 @@
 #if SUMS
 #define ADD_LINE(i, x) line_sum[i] += x;
 #define ADD_CHUNK(i)   line_total[i] += line_sum[i], line_sum[i] = 0;
-#define PUT_LINE       if (j0 + at0 == 0) sums[row] = line_total[0];
+#define PUT_LINE(row)  if (j0 + at0 == 0) sums[row] = line_total[0];
 #define NEXT_LINE(i)   line_total[i - 1] = line_total[i];
+#define PUT_LINES                                                                                            \
+    for (int i = 0; i < SIDE; i++)                                                                           \
+        if (j0 + at0 == 0 && row0 + i < rows) sums[row0 + i] = line_total[i];
 #else
 #define ADD_LINE(i, x)
 #define ADD_CHUNK(i)
-#define PUT_LINE
+#define PUT_LINE(row)
 #define NEXT_LINE(i)
+#define PUT_LINES
+#endif
+
+#if SIDE < 8
+#define AT_ONCE _Pragma("unroll 8")
+#define PUT_SUMS                                                                                             \
+    _Pragma("unroll") for (int i = 0; i < SIDE; i++) _Pragma("unroll") for (int j = 0; j < SIDE; j++)         \
+        if (row0 + i < rows && at0 + j < cols) PUT(row0 + i, at0 + j, total[i][j]);
+#else
+#define AT_ONCE
 #endif
 
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS) {
@@ -44,6 +59,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS) {
         for (int j = 0; j < SIDE; j++) total[i][j] = sum[i][j] = 0;
     }
     for (int p0 = k0; p0 < k1; p0 += CHUNK) {
+        AT_ONCE
         for (int p = p0; p < min(k1, p0 + CHUNK); p++) {
 #pragma unroll
             for (int j = 0; j < SIDE; j++) y[j] = LOAD(b, line_b[j] + p * b_k);
@@ -62,6 +78,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS) {
             for (int j = 0; j < SIDE; j++) total[i][j] += sum[i][j], sum[i][j] = 0;
         }
     }
+#if SIDE < 8
+    PUT_SUMS
+    PUT_LINES
+#else
     /* The next result moves to total[0][0]: an index that the compiler does not know would make it choose among all
      * elements. The numbers of turns depend on the work-item, so that compilers do not unroll the loops. */
     for (int row = row0; row < min(rows, row0 + SIDE); row++) {
@@ -70,7 +90,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS) {
 #pragma unroll
             for (int j = 1; j < SIDE; j++) total[0][j - 1] = total[0][j];
         }
-        PUT_LINE
+        PUT_LINE(row)
 #pragma unroll
         for (int i = 1; i < SIDE; i++) {
             NEXT_LINE(i)
@@ -78,4 +98,5 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS) {
             for (int j = 0; j < SIDE; j++) total[i - 1][j] = total[i][j];
         }
     }
+#endif
 }

@@ -12,24 +12,11 @@
  * a and b are read through local memory, DEPTH steps of k at a time: x (DEPTH, TILE_M) and y (DEPTH, TILE_N), with 4
  * elements of padding for each row. The next part is loaded to registers (next_a, next_b) while one is multiplied.
  *
- * A_LINES: a has stride 1 along k, else along m. B_LINES: b has stride 1 along n, else along k.
- *
- * K_SLICES > 1, on CUDA: the work-group also divides its part of k into slices. TILE_ITEMS adjacent work-items, a warp
- * or half of one, compute the whole tile for one slice and wait only for their warp. At the end the work-group adds up
- * the tiles of all slices, in order. */
+ * A_LINES: a has stride 1 along k, else along m. B_LINES: b has stride 1 along n, else along k. */
 #define TILE_M (HIGH_ITEMS * 4 * PATCH_M)
 #define TILE_N (WIDE_ITEMS * 4 * PATCH_N)
-#define TILE_ITEMS (WIDE_ITEMS * HIGH_ITEMS)
-#define TILE_SIZE  (TILE_M * TILE_N)
-#define A_EACH ((TILE_M * DEPTH + TILE_ITEMS - 1) / TILE_ITEMS)
-#define B_EACH ((TILE_N * DEPTH + TILE_ITEMS - 1) / TILE_ITEMS)
-#if K_SLICES > 1
-#define TILE_ITEM  (w_item(0) % TILE_ITEMS)
-#define TILE_WAITS w_barrier_warp();
-#else
-#define TILE_ITEM  w_item(0)
-#define TILE_WAITS w_barrier();
-#endif
+#define A_EACH ((TILE_M * DEPTH + ITEMS - 1) / ITEMS)
+#define B_EACH ((TILE_N * DEPTH + ITEMS - 1) / ITEMS)
 
 /* The place of element e of a part with `size` lines. Adjacent elements are adjacent in memory, along the stride 1. */
 #define K_OF(e, along_k, size)    ((along_k) ? (e) % DEPTH : (e) / (size))
@@ -39,7 +26,7 @@
 INLINE void fetch(const W_GLOBAL T *from, STRIDE line, int along_k, int size, int lines, int depth, int each, S *to) {
 #pragma unroll
     for (int i = 0; i < each; i++) {
-        const int e = TILE_ITEM + i * TILE_ITEMS, p = K_OF(e, along_k, size), l = LINE_OF(e, along_k, size);
+        const int e = w_item(0) + i * ITEMS, p = K_OF(e, along_k, size), l = LINE_OF(e, along_k, size);
         to[i] = p < depth && l < lines ? LOAD(from, along_k ? l * line + p : p * line + l) : (S)0;
     }
 }
@@ -57,7 +44,7 @@ INLINE void fetch(const W_GLOBAL T *from, STRIDE line, int along_k, int size, in
 INLINE void put_down(const S *from, int along_k, int size, int each, W_LOCAL S *to) {
 #pragma unroll
     for (int i = 0; i < each; i++) {
-        const int e = TILE_ITEM + i * TILE_ITEMS;
+        const int e = w_item(0) + i * ITEMS;
         if (e < size * DEPTH) to[K_OF(e, along_k, size) * (size + 4) + LINE_OF(e, along_k, size)] = from[i];
     }
 }
@@ -69,17 +56,17 @@ INLINE void spread(const S4 from, S *to) { to[0] = from.x, to[1] = from.y, to[2]
 
 /* Row sums of a. In work-groups at the first column of c, each work-item adds up one row. */
 #if SUMS
-#if TILE_M > TILE_ITEMS
+#if TILE_M > ITEMS
 #error an item has one line at most
 #endif
 #define BEGIN_LINE                                                                                           \
-    const int adds = j0 == 0 && TILE_ITEM < rows;                                                            \
+    const int adds = j0 == 0 && w_item(0) < rows;                                                            \
     S line_sum = 0, line_total = 0;
 #define ADD_LINE                                                                                             \
     if (adds)                                                                                                \
-        for (int p = 0; p < DEPTH; p++) line_sum += ((const W_LOCAL S *)x)[p * (TILE_M + 4) + TILE_ITEM];
+        for (int p = 0; p < DEPTH; p++) line_sum += ((const W_LOCAL S *)x)[p * (TILE_M + 4) + w_item(0)];
 #define ADD_CHUNK line_total += line_sum, line_sum = 0;
-#define PUT_LINE  if (adds) LINE = line_total;
+#define PUT_LINE  if (adds) sums[w_item(0)] = line_total;
 #else
 #define BEGIN_LINE
 #define ADD_LINE
@@ -87,62 +74,13 @@ INLINE void spread(const S4 from, S *to) { to[0] = from.x, to[1] = from.y, to[2]
 #define PUT_LINE
 #endif
 
-/* Where sums go. Each slice keeps its tile where its x was, and its row sums after the tile. The loop ends for all
- * slices of a warp at the same step, since they wait for each other. */
-#if K_SLICES > 1
-#define PITCH      (TILE_N + 4)
-#define KEPT_SIZE  (TILE_M * PITCH)
-/* The two slices of a warp use different banks. */
-#define SLICE_PAD  (32 - TILE_ITEMS)
-#define SLICE_SIZE ((X_SIZE + Y_SIZE > KEPT_SIZE + TILE_M ? X_SIZE + Y_SIZE : KEPT_SIZE + TILE_M) + SLICE_PAD)
-#define BEGIN_TILE                                                                                           \
-    W_LOCAL S *const slices = (W_LOCAL S *)shared->slices, *const kept = slices + K_SLICE * SLICE_SIZE;        \
-    W_LOCAL S4 *const x = (W_LOCAL S4 *)kept, *const y = x + X_SIZE / 4;                                     \
-    const int k2 = k0 - K_SLICE % (32 / TILE_ITEMS) * of.part < of.k ? k0 + of.part : k0;
-#define LINE    kept[KEPT_SIZE + TILE_ITEM]
-#define PUT_SUM                                                                                              \
-    if (j % 4 == 3) put_four(&total[i][j - 3], kept + row * PITCH + at - 3);
-#define JOIN_SLICES                                                                                          \
-    w_barrier();                                                                                             \
-    for (int e = w_item(0); e < TILE_SIZE; e += ITEMS) {                                                     \
-        const int row = e / TILE_N, at = e % TILE_N;                                                         \
-        if (row < rows && at < cols) PUT(row, at, joined(slices + row * PITCH + at));                        \
-    }                                                                                                        \
-    JOIN_LINES
-#if SUMS
-#define JOIN_LINES                                                                                           \
-    if (j0 == 0 && w_item(0) < rows) sums[w_item(0)] = joined(slices + KEPT_SIZE + w_item(0));
-#else
-#define JOIN_LINES
-#endif
-/* Four at once: single stores of a warp would meet in a quarter of the banks. */
-INLINE void put_four(const S *from, W_LOCAL S *to) {
-    S4 four;
-    four.x = from[0], four.y = from[1], four.z = from[2], four.w = from[3];
-    *(W_LOCAL S4 *)to = four;
-}
-INLINE S joined(const W_LOCAL S *slices) {
-    S whole = slices[0];
-#pragma unroll
-    for (int s = 1; s < K_SLICES; s++) whole += slices[s * SLICE_SIZE];
-    return whole;
-}
-W_SHARED(matmul) { S4 slices[K_SLICES * SLICE_SIZE / 4]; };
-#else
-#define BEGIN_TILE                                                                                           \
-    W_LOCAL S4 *const x = shared->x, *const y = shared->y;                                                   \
-    const int k2 = k1;
-#define LINE    sums[w_item(0)]
-#define PUT_SUM if (row < rows && at < cols) PUT(row, at, total[i][j]);
-#define JOIN_SLICES
 W_SHARED(matmul) { S4 x[X_SIZE / 4], y[Y_SIZE / 4]; };
-#endif
 
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
     W_MEMORY(matmul)
     BEGIN
-    BEGIN_TILE
-    const int across = TILE_ITEM % WIDE_ITEMS, down = TILE_ITEM / WIDE_ITEMS;
+    W_LOCAL S4 *const x = shared->x, *const y = shared->y;
+    const int across = w_item(0) % WIDE_ITEMS, down = w_item(0) / WIDE_ITEMS;
     BEGIN_LINE
     S total[PATCH_M * 4][PATCH_N * 4], sum[PATCH_M * 4][PATCH_N * 4], next_a[A_EACH], next_b[B_EACH];
 #pragma unroll
@@ -152,10 +90,10 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
     BEGIN_FETCH
     FETCH_A(k0)
     FETCH_B(k0)
-    for (int p0 = k0; p0 < k2; p0 += DEPTH) {
+    for (int p0 = k0; p0 < k1; p0 += DEPTH) {
         put_down(next_a, A_LINES, TILE_M, A_EACH, (W_LOCAL S *)x);
         put_down(next_b, !B_LINES, TILE_N, B_EACH, (W_LOCAL S *)y);
-        TILE_WAITS
+        w_barrier();
         ADD_LINE
         const int next = p0 + DEPTH;
         FETCH_A(next)
@@ -174,8 +112,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
 #pragma unroll
                 for (int j = 0; j < PATCH_N * 4; j++) sum[i][j] = MAD(ones[i], others[j], sum[i][j]);
         }
-        TILE_WAITS
-        if ((next - k0) % CHUNK != 0 && next < k2) continue;
+        w_barrier();
+        if ((next - k0) % CHUNK != 0 && next < k1) continue;
         ADD_CHUNK
 #pragma unroll
         for (int i = 0; i < PATCH_M * 4; i++)
@@ -189,7 +127,6 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS W_ALSO(matmul)) {
         for (int j = 0; j < PATCH_N * 4; j++) {
             const int row = (i / 4 * HIGH_ITEMS + down) * 4 + i % 4;
             const int at = (j / 4 * WIDE_ITEMS + across) * 4 + j % 4;
-            PUT_SUM
+            if (row < rows && at < cols) PUT(row, at, total[i][j]);
         }
-    JOIN_SLICES
 }
