@@ -150,6 +150,14 @@ static bool units_of_teams(const weft_render *r) {
     return r->teams > 1 && !r->split && r->kernel->n_fold == 0;
 }
 
+/* On CUDA a kernel of few units is one group, so that the launches of a small net can be fused. */
+static bool is_small_on_card(const weft_render *r, int64_t units) {
+    enum { FEW_TURNS = 4 };
+    const bool card = r->target->dialect == WEFT_DIALECT_CUDA && !r->target->vectors;
+    return card && r->kernel->n_fold == 0 && !r->split &&
+           units <= FEW_TURNS * (units_of_teams(r) ? r->teams : 1);
+}
+
 /* Divides the work into units, and the units among groups. */
 static partition partition_of(const weft_render *r) {
     const weft_kernel *k = r->kernel;
@@ -170,6 +178,7 @@ static partition partition_of(const weft_render *r) {
     c.per = weft__smaller(most / a_unit, c.units / (r->target->units * 4));
     c.per = weft__larger(1, weft__larger(c.per, least / a_unit));
     if (units_of_teams(r)) c.per = weft__larger(c.per, r->teams);
+    if (is_small_on_card(r, c.units)) c.per = c.units;
     if (r->ahead >= 0)
         c.per = weft__larger(c.per, weft__ceil_div(c.units, (int64_t)r->target->units * r->together));
     while ((c.units + c.per - 1) / c.per > 65535) c.per *= 2;

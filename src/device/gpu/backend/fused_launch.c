@@ -170,9 +170,23 @@ static const char place_of_groups[] = "__shared__ int w_place[6];\n"
                                       "    w_barrier();\n"
                                       "}\n";
 
+/* Returns whether the kernel source contains the numbers of each entry. The compiler then knows all extents
+ * and offsets of a small step, and no entry waits for them. Other fused launches read their numbers from the
+ * parameter buffer, so that several of them can be one kernel. In OpenCL PoCL 3.1 makes wrong code of it. */
+static bool knows_numbers(const fused_launch *c) {
+    return !c->concurrent && c->program->launches.target->dialect == WEFT_DIALECT_CUDA;
+}
+
+/* It also knows that there is one group. */
+static const char one_group[] = "#undef w_group\n#undef w_groups\n"
+                                "#define w_group(dim)  0\n#define w_groups(dim) 1\n";
+
 static void put_functions(const fused_launch *c, weft_text *out, const char *tag) {
     char suffix[40];
-    weft__put(out, "%s%s", weft__source_prelude_entries, c->concurrent ? place_of_groups : "");
+    weft__put(out, "%s%s", weft__source_prelude_entries,
+              c->concurrent      ? place_of_groups
+              : knows_numbers(c) ? one_group
+                                 : "");
     for (int i = 0; i < c->count; i++) {
         const char *source = c->first[i].source;
         if (c->kind[i] != i) continue;
@@ -182,6 +196,22 @@ static void put_functions(const fused_launch *c, weft_text *out, const char *tag
         weft__gpu_forget_names(out, source);
     }
     weft__put(out, "%s", weft__source_prelude_kernels);
+}
+
+static void fused_put_numbers(const fused_launch *c, weft_text *out, const char *tag) {
+    for (int i = 0; i < c->count; i++) {
+        for (int a = 0; a < c->first[i].n_arguments; a++) {
+            const weft_argument *argument = &c->first[i].arguments[a];
+            if (argument->kind != WEFT_ARGUMENT_NUMBERS) continue;
+            weft__put(out, "W_TABLE long numbers_%s_%d[] = {", tag, i);
+            for (int64_t k = 0; k < argument->i / 8; k++) {
+                uint64_t word;
+                memcpy(&word, (const char *)argument->numbers + 8 * k, sizeof word);
+                weft__put(out, "(long)0x%" PRIx64 "UL, ", word);
+            }
+            weft__put(out, "};\n");
+        }
+    }
 }
 
 /* Writes the buffer in a slot; of the scalars, the row of the time that is running. */
@@ -206,6 +236,8 @@ static void put_call(fused_launch *c, weft_text *out, const char *tag, int entry
         const weft_argument *a = &l->arguments[i];
         if (a->kind == WEFT_ARGUMENT_FAULTS)
             weft__put(out, "faults, ");
+        else if (a->kind == WEFT_ARGUMENT_NUMBERS && knows_numbers(c))
+            weft__put(out, "*(W_CONSTANT W_NUMBERS(%s) *)numbers_%s_%d", name, tag, entry);
         else if (a->kind == WEFT_ARGUMENT_NUMBERS)
             weft__put(out, "*(W_CONSTANT W_NUMBERS(%s) *)(%s + %zu)", name, loop ? "l" : "n", word);
         else if (loop)
@@ -300,6 +332,7 @@ static void put_arena(const fused_launch *c, weft_text *out) {
 static void put_source(fused_launch *c, weft_text *out, const char *tag) {
     const int *items = c->first->items;
     put_functions(c, out, tag);
+    if (knows_numbers(c)) fused_put_numbers(c, out, tag);
     weft__put(out,
               "W_KERNEL W_ITEMS(%d, %d, %d) void fused_launch(W_CONSTANT long *n, long n_at, int times, "
               "int scalars, int row",

@@ -27,9 +27,11 @@ W_NUMBERS(zero) {
 };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void zero(W_GLOBAL T *to, W_GLOBAL w_faults *faults, const W_NUMBERS(zero) given) {
     W_RETURN_IF_FAULTED(ITEMS, given.stretches.sink)
-    for (int s = 0; s < given.stretches.n; s++) {
+    W_CARD_UNROLL for (int s = 0; s < STRETCHES; s++) {
+        if (s >= given.stretches.n) break;
         const w_i64 count = given.stretches.count[s], end = first_of(count, w_group(0) + 1);
         W_GLOBAL T *from = to + given.to_at + given.stretches.at[s];
+#pragma unroll 1 /* most blocks have fewer elements than there are work-items */
         for (w_i64 i = first_of(count, w_group(0)) + w_item(0); i < end; i += ITEMS) from[i] = 0;
     }
 }
