@@ -366,7 +366,7 @@ endforeach()
 
 # On PTX: the golden kernels, and the kernels with shared memory, barriers, warp operations or tensor cores. `make test-ptx`
 # runs everything.
-foreach(name test_golden_values test_cuda_banks test_cuda_flash test_gpu_epilogue test_gpu_run test_gpu_slices test_gpu_tensor)
+foreach(name test_golden_values test_cuda_banks test_cuda_clocks test_cuda_flash test_gpu_epilogue test_gpu_run test_gpu_slices test_gpu_tensor)
   if(TARGET ${name})
     weft_add_ptx_test(${name}_ptx ${name})
   endif()

@@ -3,6 +3,7 @@
  *     FAKE_PTX_KEEP=DIR  writes each module to DIR
  *     FAKE_PTX_EDIT=A=>B replaces each A in a module by B: a planted fault (tests/ptx/test_ptx_faults.sh)
  *     FAKE_PTX_BANKS=FILE  appends a line to FILE for each launch: its bank conflicts (tests/ptx/banks.c)
+ *     FAKE_PTX_CLOCKS=FILE  appends a line to FILE for each launch: the estimated clocks (tests/ptx/clock.c)
  *     FAKE_PTX_TIME=1    prints the speed of each kernel
  * Read next: ptx/ptx.h. */
 #include "driver.h"
@@ -87,6 +88,13 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static void note_clocks(const ptx_launch *l) {
+    FILE *to = fopen(getenv("FAKE_PTX_CLOCKS"), "a");
+    if (!to) abort();
+    fprintf(to, "%s\t%llu\n", ptx_name(l->kernel), (unsigned long long)l->clocks);
+    fclose(to);
+}
+
 /* Without a seed, every other launch runs its blocks and warps in order. */
 CUresult fake_ptx_run(const fake_launch *l) {
     const char *seed = getenv("FAKE_PTX_SEED");
@@ -100,6 +108,7 @@ CUresult fake_ptx_run(const fake_launch *l) {
                                  : number % 2 ? 0
                                               : number,
                          .races = true,
+                         .timed = getenv("FAKE_PTX_CLOCKS") != NULL,
                          .banks = getenv("FAKE_PTX_BANKS"),
                          .memory = range,
                          .user = l->function->handle.context};
@@ -108,5 +117,6 @@ CUresult fake_ptx_run(const fake_launch *l) {
     if (getenv("FAKE_PTX_TIME"))
         fprintf(stderr, "ptx: %10llu instructions, %8.4f s, %s\n", (unsigned long long)launch.instructions,
                 now() - begin, ptx_name(l->function->ptx));
+    if (launch.timed) note_clocks(&launch);
     return good ? 0 : fake_refuse("a kernel", CUDA_ERROR_LAUNCH_FAILED, "%s", launch.why);
 }

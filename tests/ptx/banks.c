@@ -30,12 +30,12 @@ static void add_word(bank_group *g, uint64_t word) {
     if (g->count[bank] > g->times) g->times = g->count[bank];
 }
 
-void ptx_count_banks(ptx_warp *w, const ptx_instruction *in, ptx_space space, uint32_t mask,
-                     const uint64_t *addresses, unsigned bytes) {
+unsigned ptx_count_banks(ptx_warp *w, const ptx_instruction *in, ptx_space space, uint32_t mask,
+                         const uint64_t *addresses, unsigned bytes) {
     ptx_bank_count *counts = w->machine->banks;
     const unsigned lanes = bytes <= WORD ? LANES : LANES * WORD / bytes;
-    if (!counts) return;
-    ptx_bank_count *c = &counts[in - w->machine->module->code];
+    unsigned times = 0;
+    if (!counts && !w->machine->launch->timed) return 0;
     for (unsigned first = 0; first < LANES; first += lanes) {
         bank_group g = {.times = 0};
         for (unsigned l = first; l < first + lanes; l++) {
@@ -43,9 +43,13 @@ void ptx_count_banks(ptx_warp *w, const ptx_instruction *in, ptx_space space, ui
             if (!(mask >> l & 1) || !is_shared(space, &at)) continue;
             for (unsigned k = 0; k < (bytes + WORD - 1) / WORD; k++) add_word(&g, at / WORD + k);
         }
+        times += (unsigned)g.times;
+        if (!counts) continue;
+        ptx_bank_count *c = &counts[in - w->machine->module->code];
         c->accesses += g.times > 0;
         c->conflicts += g.times > 1 ? (unsigned)g.times - 1 : 0;
     }
+    return times;
 }
 
 void ptx_report_banks(const ptx_machine *m, FILE *to) {

@@ -119,10 +119,10 @@ void ptx_ld(ptx_warp *w, const ptx_instruction *in, uint32_t mask) {
         ptx_unknown(w, in);
         return;
     }
-    ptx_count_banks(w, in, in->space, mask, a, one * in->vector);
+    const unsigned bytes = one * in->vector;
+    ptx_clock_access(w, in, mask, a, bytes, ptx_count_banks(w, in, in->space, mask, a, bytes));
     EACH_LANE(mask) {
-        const char *from =
-            ptx_at(w, l, in->space, a[l] + (uint64_t)in->offset[0], one * in->vector, READ, NULL);
+        const char *from = ptx_at(w, l, in->space, a[l] + (uint64_t)in->offset[0], bytes, READ, NULL);
         if (!from) return;
         for (int k = 0; k < in->vector; k++) {
             uint64_t value = 0;
@@ -139,14 +139,15 @@ void ptx_st(ptx_warp *w, const ptx_instruction *in, uint32_t mask) {
         ptx_unknown(w, in);
         return;
     }
-    ptx_count_banks(w, in, in->space, mask, a, one * in->vector);
+    const unsigned bytes = one * in->vector;
+    ptx_clock_access(w, in, mask, a, bytes, ptx_count_banks(w, in, in->space, mask, a, bytes));
     EACH_LANE(mask) {
         char value[4 * 8];
         for (int k = 0; k < in->vector; k++)
             memcpy(value + (unsigned)k * one, &ptx_from(w, in, 1 + k)[l], one);
-        char *to = ptx_at(w, l, in->space, a[l] + (uint64_t)in->offset[0], one * in->vector, WRITE, value);
+        char *to = ptx_at(w, l, in->space, a[l] + (uint64_t)in->offset[0], bytes, WRITE, value);
         if (!to) return;
-        memcpy(to, value, one * in->vector);
+        memcpy(to, value, bytes);
     }
 }
 

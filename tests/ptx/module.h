@@ -256,6 +256,11 @@ struct ptx_warp {
     int n_copies, groups[LANES]; /* groups: so many are committed */
     uint32_t meets;              /* how often all lanes met at bar.warp.sync */
     uint32_t lost;               /* result of an action: lanes whose result is not defined */
+    struct {
+        uint64_t now, last; /* the next instruction is issued, and the last one was, at the earliest */
+        uint64_t *ready;    /* when each register is there */
+        unsigned wait;      /* of the access that comes next */
+    } clock;
 };
 
 /* What happened to a byte of shared memory since the last barrier of the block. */
@@ -278,6 +283,9 @@ typedef struct ptx_cell {
 } ptx_cell;
 #define SEVERAL_BLOCKS UINT32_MAX
 
+/* A multiprocessor (clock.c). */
+enum { SCHEDULERS = 4, CACHE_LINES = 2048 };
+
 struct ptx_block {
     ptx_machine *machine;
     bool used;
@@ -289,6 +297,13 @@ struct ptx_block {
     ptx_shadow *shadow;
     unsigned shared_bytes;
     uint32_t epoch;
+    struct {
+        uint64_t begin;              /* the last barrier */
+        uint64_t issued[SCHEDULERS]; /* instructions of each scheduler since then, */
+        uint64_t busy[SCHEDULERS];   /* clocks of its unit for integers and special functions, */
+        uint64_t memory;             /* and of the unit for memory */
+        uint64_t lines[CACHE_LINES]; /* of global memory that are in the cache */
+    } clock;
     struct {
         int arrived, line; /* threads that wait, and where the first one does */
         int trues;         /* predicates of bar.red that are true */
@@ -343,12 +358,25 @@ ptx_cell *ptx_cells_of(uint64_t begin, uint64_t end);
 
 /* ---- banks.c ---- */
 
-/* Lanes are about to access so many bytes each. Accesses of other memory do not count. */
-void ptx_count_banks(ptx_warp *w, const ptx_instruction *in, ptx_space space, uint32_t mask,
-                     const uint64_t *addresses, unsigned bytes);
+/* Lanes are about to access so many bytes each. Returns how often the banks serve them: 0 for other memory.
+ */
+unsigned ptx_count_banks(ptx_warp *w, const ptx_instruction *in, ptx_space space, uint32_t mask,
+                         const uint64_t *addresses, unsigned bytes);
 /* Writes a line: the kernel, its accesses and conflicts, those of the instruction with most, and this
  * instruction. */
 void ptx_report_banks(const ptx_machine *m, FILE *to);
+
+/* ---- clock.c: nothing happens unless the launch is timed ---- */
+
+/* Lanes are about to load or store so many bytes each. times: how often banks of shared memory serve them. */
+void ptx_clock_access(ptx_warp *w, const ptx_instruction *in, uint32_t mask, const uint64_t *addresses,
+                      unsigned bytes, unsigned times);
+/* The warp issues an instruction; executed: for at least one lane. */
+void ptx_clock_issue(ptx_warp *w, const ptx_instruction *in, bool executed);
+/* The warp comes to a branch, a call or a return. */
+void ptx_clock_branch(ptx_warp *w, const ptx_instruction *in, bool taken);
+/* All warps of a block have come to a barrier, or to the end. */
+void ptx_clock_meet(ptx_block *b);
 
 /* ---- lanes ---- */
 

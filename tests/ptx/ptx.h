@@ -12,7 +12,7 @@
  * - Barriers that a part of a warp or block does not reach; shfl, vote, mma, ldmatrix without their lanes.
  * - Limits: 48 KiB of static and 227 KiB of all shared memory, the threads of .maxntid.
  *
- * What is counted: bank conflicts of shared memory (banks.c).
+ * What is counted: bank conflicts of shared memory (banks.c), and, as an estimate, clocks (clock.c).
  *
  * What it does not show:
  * - The exact results of approximate instructions (ex2.approx, rcp.approx, ...). They are computed in double
@@ -56,6 +56,8 @@ typedef struct ptx_launch {
     void *user;
     bool races;            /* also looks for races in global memory */
     const char *banks;     /* a file that gets a line about the launch's bank conflicts (banks.c), or NULL */
+    bool timed;            /* also estimates how long the launch takes (clock.c) */
+    uint64_t clocks;       /* result: of the slowest block */
     uint64_t instructions; /* result: executed instructions, each lane counted */
     char why[1000];        /* result: the first fault */
 } ptx_launch;

@@ -177,6 +177,7 @@ static void release(ptx_block *b, int id) {
     }
     memset(&b->barriers[id], 0, sizeof b->barriers[id]);
     b->epoch++;
+    ptx_clock_meet(b);
 }
 
 /* bar.sync id[, count]; bar.red d, id[, count], p */
@@ -247,6 +248,7 @@ static bool run_together(ptx_warp *w, const ptx_instruction *in, uint32_t mask, 
         run_barrier(w, in, mask);
     } else {
         run_action(w, in, mask);
+        ptx_clock_issue(w, in, true);
         place(w, mask, at + 1);
     }
     return true;
@@ -273,8 +275,10 @@ static int run_lanes(ptx_warp *w, int most) {
         const uint32_t guarded = guarded_lanes(w, in, mask);
         if (in->control == PLAIN) {
             if (guarded) run_action(w, in, guarded);
+            ptx_clock_issue(w, in, guarded != 0);
             at++;
         } else if (in->control < BARRIER) {
+            ptx_clock_branch(w, in, guarded != 0);
             run_jump(w, in, mask, guarded, at);
             return n + 1;
         } else if (!guarded) {
@@ -308,6 +312,8 @@ static void begin_warp(ptx_warp *w) {
     w->running = w->n_lanes == LANES ? ~0u : (1u << w->n_lanes) - 1;
     w->parked = w->waiting = w->carry = w->meets = 0;
     w->n_copies = 0;
+    w->clock.now = w->clock.last = 0;
+    memset(w->clock.ready, 0, (size_t)m->module->n_registers * sizeof *w->clock.ready);
     memset(w->groups, 0, sizeof w->groups);
     memset(w->depth, 0, sizeof w->depth);
     memset(w->defined, 0, (size_t)m->module->n_registers * sizeof *w->defined);
@@ -345,6 +351,7 @@ static void begin_block(ptx_block *b, uint64_t number) {
     b->index[2] = (unsigned)(number / l->blocks[0] / l->blocks[1]);
     b->live = (int)(l->threads[0] * l->threads[1] * l->threads[2]);
     b->epoch = 1;
+    memset(&b->clock, 0, sizeof b->clock);
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->shared, 0xff, b->shared_bytes); /* NaN as a float, -1 as an integer */
     memset(b->shadow, 0, (b->shared_bytes + 1) * sizeof *b->shadow);
@@ -387,9 +394,10 @@ static void run_block(ptx_block *b) {
         any = any || w->running;
         while (left > 0 && w->running && !m->failed) left -= run_lanes(w, left);
     }
-    if (b->live == 0)
+    if (b->live == 0) {
+        ptx_clock_meet(b);
         b->used = false;
-    else if (!any && !m->failed)
+    } else if (!any && !m->failed)
         report_deadlock(b);
 }
 
@@ -417,6 +425,7 @@ static void make_block(ptx_machine *m, ptx_block *b, unsigned shared_bytes) {
         w->n_lanes = (int)(all - (unsigned)i * LANES < LANES ? all - (unsigned)i * LANES : LANES);
         w->registers = get(registers * sizeof *w->registers);
         w->defined = get(registers * sizeof *w->defined);
+        w->clock.ready = get(registers * sizeof *w->clock.ready);
         w->local = get((size_t)m->module->local_bytes * LANES);
     }
 }
@@ -425,6 +434,7 @@ static void free_block(ptx_block *b) {
     for (int i = 0; i < b->n_warps; i++) {
         free(b->warps[i].registers);
         free(b->warps[i].defined);
+        free(b->warps[i].clock.ready);
         free(b->warps[i].local);
         free(b->warps[i].copies);
     }
@@ -486,7 +496,7 @@ bool ptx_run(ptx_launch *l) {
     const char *wrong = wrong_with(l);
     static uint32_t launches;
     m.number = ++launches;
-    l->instructions = 0;
+    l->instructions = l->clocks = 0;
     snprintf(l->why, sizeof l->why, "%s: %s", f->name, wrong ? wrong : "");
     if (wrong) return false;
     const unsigned resident = l->resident ? l->resident : 2;
