@@ -2,11 +2,12 @@
  * interpreter of PTX counts them (tests/ptx/banks.c): how often a group of lanes that accesses shared memory
  * at once must wait.
  *
- *     test_cuda_banks            compares with the bars in banks.tsv; more conflicts fail, and so do far
- * fewer UPDATE=1 test_cuda_banks   writes the bars: review what changes
+ *     test_cuda_banks            compares with the bars in banks.tsv: more conflicts fail, and so do
+ *                                far fewer
+ *     UPDATE=1 test_cuda_banks   writes the bars: review what changes
  *
  * Skipped unless kernels run as PTX, and unless NVRTC has the major version of the table. Read next:
- * banks.tsv. */
+ * bars.h, banks.tsv. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -14,23 +15,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <cmocka.h>
 
-#include <weft/weft.h>
-
+#include "bars.h"
 #include "device/cuda/dnn/dnn.h"
-#include "device/cuda/driver/nvrtc.h"
-#include "gpu.h"
 
-#define TABLE "tests/unit/device/cuda/banks.tsv"
 #define SHAPE(...)                                                                                           \
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
-enum { NVRTC_MAJOR = 13, COUNTS_MOST = 64 };
-static const double slack = 0.5; /* conflicts of 100 accesses above the bar, or as many below it */
+enum { COUNTS_MOST = 64 };
 
 /* Of a kernel in a case. */
 typedef struct count {
@@ -83,10 +75,7 @@ static weft_tensor *values(weft_context *ctx, weft_dtype dtype, int rank, const 
 }
 
 static void run_all(weft_context *ctx, const char *what, weft_tensor **list, size_t n) {
-    assert_int_equal(weft_synchronize(ctx), WEFT_OK);
-    assert_int_equal(truncate(file, 0), 0);
-    if (weft_eval(list, n) != WEFT_OK) fail_msg("%s: %s", what, weft_last_error(NULL));
-    assert_int_equal(weft_synchronize(ctx), WEFT_OK);
+    bars_eval(ctx, file, list, n);
     take_counts(what);
 }
 
@@ -140,69 +129,32 @@ static void run_rows(weft_context *ctx) {
     run_all(ctx, "cross-entropy", &gradient, 1);
 }
 
-/* ---- the bars ---- */
-
-static double part_of(const count *c) { return 100 * c->conflicts / c->accesses; }
-
-static void write_table(void) {
-    FILE *to = fopen(TABLE, "w");
-    assert_non_null(to);
-    fprintf(to,
-            "# NVRTC %d: conflicts of 100 accesses to shared memory; UPDATE=1 test_cuda_banks writes them\n",
-            NVRTC_MAJOR);
-    for (int i = 0; i < n_counts; i++) fprintf(to, "%s\t%.1f\n", counts[i].name, part_of(&counts[i]));
-    assert_int_equal(fclose(to), 0);
-}
-
-/* Returns the number of kernels that are not at their bar. */
-static int compare(void) {
-    char line[200], name[120];
-    double bar;
-    int wrong = 0, known = 0;
-    FILE *from = fopen(TABLE, "r");
-    assert_non_null(from);
-    while (fgets(line, sizeof line, from)) {
-        if (line[0] == '#' || sscanf(line, "%119[^\t]\t%lf", name, &bar) != 2) continue;
-        for (int i = 0; i < n_counts; i++) {
-            const count *c = &counts[i];
-            if (strcmp(c->name, name) != 0) continue;
-            known++;
-            if (part_of(c) <= bar + slack && part_of(c) >= bar - slack) continue;
-            printf("FAIL %s: %.1f conflicts of 100 accesses, the bar is %.1f\n", name, part_of(c), bar);
-            wrong++;
-        }
-    }
-    fclose(from);
-    return wrong + abs(n_counts - known);
-}
+/* Conflicts of 100 accesses: at most half a conflict above or below the bar. */
+static bool fits(double conflicts, double bar) { return conflicts <= bar + 0.5 && conflicts >= bar - 0.5; }
 
 static void test_bank_conflicts(void **state) {
-    weft_context *ctx;
-    int major, minor;
+    bar_row rows[COUNTS_MOST];
     (void)state;
-    if (!test_on_cuda() || test_without_gpu() || weft__nvrtc_open()) return skip();
-    weft__nvrtc_version(&major, &minor);
-    if (major != NVRTC_MAJOR) return skip();
-    const int made = mkstemp(file);
-    assert_true(made >= 0);
-    close(made);
-    setenv("FAKE_PTX_BANKS", file, 1);
-    setenv("WEFT_MATMUL", "own", 1);
-    setenv("WEFT_TUNE", "off", 1);
     weft__dnn_file = "libabsent.so"; /* cuDNN would compute attention */
     weft__dnn_forget();
-    assert_int_equal(weft_open(&(weft_open_options){.device = "cuda", .seed = 7}, &ctx), WEFT_OK);
+    weft_context *ctx = bars_open("FAKE_PTX_BANKS", file);
+    if (!ctx) return skip();
     run_matmuls(ctx);
     run_attention(ctx);
     run_rows(ctx);
     weft_close(ctx);
     unlink(file);
     if (!n_counts) return skip(); /* kernels do not run as PTX */
-    for (int i = 0; i < n_counts; i++)
-        printf("%-40s %8.0f accesses, %8.0f conflicts, most in \"%s\"\n", counts[i].name, counts[i].accesses,
-               counts[i].conflicts, counts[i].worst);
-    if (getenv("UPDATE")) write_table();
-    assert_int_equal(compare(), 0);
+    for (int i = 0; i < n_counts; i++) {
+        const count *c = &counts[i];
+        printf("%-40s %8.0f accesses, %8.0f conflicts, most in \"%s\"\n", c->name, c->accesses, c->conflicts,
+               c->worst);
+        memcpy(rows[i].name, c->name, sizeof rows->name);
+        rows[i].value = 100 * c->conflicts / c->accesses;
+    }
+    bars_check("tests/unit/device/cuda/banks.tsv",
+               "conflicts of 100 accesses to shared memory; UPDATE=1 test_cuda_banks writes them", rows,
+               n_counts, fits);
 }
 
 int main(void) {

@@ -1,11 +1,12 @@
 /* How long launches of small nets would take, in clocks of a multiprocessor: an estimate by the interpreter
  * of PTX (tests/ptx/clock.c). What a small net waits for shows in no count of bytes or products.
  *
- *     test_cuda_clocks            compares with the bars in clocks.tsv; more clocks fail, and so do far fewer
+ *     test_cuda_clocks            compares with the bars in clocks.tsv: more clocks fail, and so do far
+ *                                 fewer
  *     UPDATE=1 test_cuda_clocks   writes the bars: review what changes
  *
  * Skipped unless kernels run as PTX, and unless NVRTC has the major version of the table. Read next:
- * clocks.tsv. */
+ * bars.h, clocks.tsv. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -13,26 +14,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <cmocka.h>
 
-#include <weft/weft.h>
+#include "bars.h"
 
-#include "device/cuda/driver/nvrtc.h"
-#include "gpu.h"
+enum { ROWS_MOST = 32, STEPS = 64 };
 
-#define TABLE "tests/unit/device/cuda/clocks.tsv"
-enum { NVRTC_MAJOR = 13, ROWS_MOST = 32, STEPS = 64 };
-static const double above = 1.05, below = 0.8; /* of the bar */
-
-/* The slowest launch of a case. */
-static struct row {
-    char name[80];
-    double clocks;
-} rows[ROWS_MOST];
+static bar_row rows[ROWS_MOST]; /* the clocks of the slowest launch of each case */
 static int n_rows;
 static char file[] = "/tmp/weft-clocks-XXXXXX";
 
@@ -54,7 +42,7 @@ static int take_clocks(const char *name, int times) {
     if (most == 0) return launches; /* kernels do not run as PTX */
     assert_true(n_rows < ROWS_MOST);
     snprintf(rows[n_rows].name, sizeof rows->name, "%s", name);
-    rows[n_rows++].clocks = most / times;
+    rows[n_rows++].value = most / times;
     return launches;
 }
 
@@ -111,72 +99,29 @@ static void time_matmuls(weft_context *ctx) {
         if (a_turned) a = weft_transpose(a, 0, 1);
         if (b_turned) b = weft_transpose(b, 0, 1);
         weft_tensor *c = weft_matmul(a, b);
-        assert_int_equal(weft_synchronize(ctx), WEFT_OK);
-        assert_int_equal(truncate(file, 0), 0);
-        if (weft_eval(&c, 1) != WEFT_OK) fail_msg("%s", weft_last_error(NULL));
-        assert_int_equal(weft_synchronize(ctx), WEFT_OK);
+        bars_eval(ctx, file, &c, 1);
         snprintf(name, sizeof name, "matmul f32 %lldx%lldx%lld %s", (long long)m, (long long)n, (long long)k,
                  cases[i].layout);
         (void)take_clocks(name, 1);
     }
 }
 
-/* ---- the bars ---- */
-
-static void write_table(void) {
-    FILE *to = fopen(TABLE, "w");
-    assert_non_null(to);
-    fprintf(to, "# NVRTC %d: estimated clocks of a block; UPDATE=1 test_cuda_clocks writes them\n",
-            NVRTC_MAJOR);
-    for (int i = 0; i < n_rows; i++) fprintf(to, "%s\t%.0f\n", rows[i].name, rows[i].clocks);
-    assert_int_equal(fclose(to), 0);
-}
-
-/* Returns the number of rows that are not at their bar. */
-static int compare(void) {
-    char line[200], name[80];
-    double bar;
-    int wrong = 0, known = 0;
-    FILE *from = fopen(TABLE, "r");
-    assert_non_null(from);
-    while (fgets(line, sizeof line, from)) {
-        if (line[0] == '#' || sscanf(line, "%79[^\t]\t%lf", name, &bar) != 2) continue;
-        for (int i = 0; i < n_rows; i++) {
-            if (strcmp(rows[i].name, name) != 0) continue;
-            known++;
-            if (rows[i].clocks <= bar * above && rows[i].clocks >= bar * below) continue;
-            printf("FAIL %s: %.0f clocks, the bar is %.0f\n", name, rows[i].clocks, bar);
-            wrong++;
-        }
-    }
-    fclose(from);
-    return wrong + abs(n_rows - known);
-}
+static bool fits(double clocks, double bar) { return clocks <= 1.05 * bar && clocks >= 0.8 * bar; }
 
 static void test_clocks(void **state) {
-    weft_context *ctx;
-    int major, minor;
     (void)state;
-    if (!test_on_cuda() || test_without_gpu() || weft__nvrtc_open()) return skip();
-    weft__nvrtc_version(&major, &minor);
-    if (major != NVRTC_MAJOR) return skip();
-    const int made = mkstemp(file);
-    assert_true(made >= 0);
-    close(made);
-    setenv("FAKE_PTX_CLOCKS", file, 1);
-    setenv("WEFT_MATMUL", "own", 1);
-    setenv("WEFT_TUNE", "off", 1);
-    assert_int_equal(weft_open(&(weft_open_options){.device = "cuda", .seed = 7}, &ctx), WEFT_OK);
+    weft_context *ctx = bars_open("FAKE_PTX_CLOCKS", file);
+    if (!ctx) return skip();
     time_nets(ctx);
     time_matmuls(ctx);
     weft_close(ctx);
     unlink(file);
-    if (!n_rows) return skip();
+    if (!n_rows) return skip(); /* kernels do not run as PTX */
     for (int i = 0; i < n_rows; i++)
-        printf("%-40s %6.0f clocks: %.2f us at 1.98 GHz\n", rows[i].name, rows[i].clocks,
-               rows[i].clocks / 1980);
-    if (getenv("UPDATE")) write_table();
-    assert_int_equal(compare(), 0);
+        printf("%-40s %6.0f clocks: %.2f us at 1.98 GHz\n", rows[i].name, rows[i].value,
+               rows[i].value / 1980);
+    bars_check("tests/unit/device/cuda/clocks.tsv",
+               "estimated clocks of a block; UPDATE=1 test_cuda_clocks writes them", rows, n_rows, fits);
 }
 
 int main(void) {
