@@ -150,11 +150,12 @@ static bool units_of_teams(const weft_render *r) {
     return r->teams > 1 && !r->split && r->kernel->n_fold == 0;
 }
 
-/* On CUDA a kernel of few units is one group, so that the launches of a small net can be fused. */
-static bool is_small_on_card(const weft_render *r, int64_t units) {
-    enum { FEW_TURNS = 4 };
+/* On CUDA a kernel of few units, of `each` elements, is one group. So the launches of a small net can be
+ * fused. */
+static bool is_small_on_card(const weft_render *r, int64_t units, int64_t each) {
+    enum { FEW_TURNS = 4, FEW_ELEMENTS = 4096 };
     const bool card = r->target->dialect == WEFT_DIALECT_CUDA && !r->target->vectors;
-    return card && r->kernel->n_fold == 0 && !r->split &&
+    return card && r->kernel->n_fold == 0 && !r->split && units * each <= FEW_ELEMENTS &&
            units <= FEW_TURNS * (units_of_teams(r) ? r->teams : 1);
 }
 
@@ -178,7 +179,7 @@ static partition partition_of(const weft_render *r) {
     c.per = weft__smaller(most / a_unit, c.units / (r->target->units * 4));
     c.per = weft__larger(1, weft__larger(c.per, least / a_unit));
     if (units_of_teams(r)) c.per = weft__larger(c.per, r->teams);
-    if (is_small_on_card(r, c.units)) c.per = c.units;
+    if (is_small_on_card(r, c.units, a_unit)) c.per = c.units;
     if (r->ahead >= 0)
         c.per = weft__larger(c.per, weft__ceil_div(c.units, (int64_t)r->target->units * r->together));
     while ((c.units + c.per - 1) / c.per > 65535) c.per *= 2;

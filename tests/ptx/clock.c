@@ -1,6 +1,6 @@
 /* How long a block would take on a multiprocessor that it has for itself: an estimate, which needs no card.
  * It is meant for kernels that wait more than they compute: small nets, matmuls of few tiles. It is too fast,
- * but ratios are of use. Before db6f3daf it says 5.7 us for a step of XOR as one launch and 54 us for the
+ * but ratios are of use. In db6f3daf it says 5.7 us for a step of XOR as one launch and 54 us for the
  * matmuls of `weft bench mlp`, where an H200 took 7.7 us and 87 us.
  *
  * A warp issues its instructions in order, up to one a clock. Four schedulers issue one instruction a clock

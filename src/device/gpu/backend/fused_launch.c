@@ -7,7 +7,8 @@
  * the card half empty. The fused launch divides its work-groups among them.
  *
  * The parameter buffer in memory says which function each entry calls, and with which slots and numbers.
- * Kernels accept too few arguments for that. The compiler sees each function once.
+ * Kernels accept too few arguments for that. The compiler sees each function once. On CUDA, the source of a
+ * launch in sequence says it instead.
  *
  * Launches are fused only where it pays:
  * - in programs that ran often, since the kernel source of each fused launch takes seconds to compile;
@@ -198,7 +199,8 @@ static void put_functions(const fused_launch *c, weft_text *out, const char *tag
     weft__put(out, "%s", weft__source_prelude_kernels);
 }
 
-static void fused_put_numbers(const fused_launch *c, weft_text *out, const char *tag) {
+/* Writes a table of the numbers of each entry. */
+static void put_known_numbers(const fused_launch *c, weft_text *out, const char *tag) {
     for (int i = 0; i < c->count; i++) {
         for (int a = 0; a < c->first[i].n_arguments; a++) {
             const weft_argument *argument = &c->first[i].arguments[a];
@@ -332,7 +334,7 @@ static void put_arena(const fused_launch *c, weft_text *out) {
 static void put_source(fused_launch *c, weft_text *out, const char *tag) {
     const int *items = c->first->items;
     put_functions(c, out, tag);
-    if (knows_numbers(c)) fused_put_numbers(c, out, tag);
+    if (knows_numbers(c)) put_known_numbers(c, out, tag);
     weft__put(out,
               "W_KERNEL W_ITEMS(%d, %d, %d) void fused_launch(W_CONSTANT long *n, long n_at, int times, "
               "int scalars, int row",
@@ -387,7 +389,7 @@ static weft_status add_parameters(fused_launch *c) {
     if (p->n_parameters) memcpy(parameters, p->parameters, p->n_parameters * sizeof *parameters);
     weft__free(p->launches.ctx, p->parameters);
     p->parameters = parameters;
-    for (int i = 0; i < c->count; i++) {
+    for (int i = 0; i < c->count && !knows_numbers(c); i++) {
         int64_t *entry = parameters + p->n_parameters, *to = entry + ENTRY_WORDS;
         for (int a = 0; a < c->first[i].n_arguments; a++) {
             const weft_argument *argument = &c->first[i].arguments[a];
@@ -446,7 +448,7 @@ static weft_status make_launch(fused_launch *c, weft_launch *to) {
     *to = (weft_launch){.name = "fused_launch",
                         .source = source,
                         .prelude = c->prelude,
-                        .shares = !c->concurrent,
+                        .shares = !c->concurrent && !knows_numbers(c), /* others need w_group */
                         .shared_bytes = c->concurrent ? local_bytes(c) : 0,
                         .n_arguments = n,
                         .arguments = arguments,

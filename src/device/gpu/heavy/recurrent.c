@@ -82,6 +82,11 @@ bool weft__gpu_recurrent_takes(const weft_target *target, const weft_heavy_recur
 
 static int64_t rounded(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
+/* Returns the left operand of the matmul: the states, or the gradients of what the matmul returned. */
+static int left_of(const plan *p) {
+    return !p->r->backward ? p->at.states : p->r->kind == WEFT_GRU ? p->at.dz : p->at.dx;
+}
+
 /* Makes the launches of the matmul and removes them from the list again. Offsets in scratch memory follow
  * what the matmul keeps there. */
 static weft_status make_product(plan *p, weft_launch **made) {
@@ -89,7 +94,11 @@ static weft_status make_product(plan *p, weft_launch **made) {
     const weft_heavy heavy = {.kind = WEFT_HEAVY_MATMUL, .as.matmul = product_of(p)};
     const int64_t size = (int64_t)weft_dtype_size(p->sum), state = p->r->batch * p->r->width;
     const int first = l->count;
-    WEFT_TRY(weft__gpu_matmul(l, &heavy, p->sink));
+    const uint8_t *const all = l->aligned, both[] = {all ? all[left_of(p)] : 0, all ? all[p->at.w] : 0};
+    l->aligned = both;
+    const weft_status status = weft__gpu_matmul(l, &heavy, p->sink);
+    l->aligned = all;
+    WEFT_TRY(status);
     p->products = l->count - first;
     *made = weft__arena_alloc(l->arena, (size_t)p->products * sizeof **made);
     if (!*made) return weft__fail_oom(l->ctx, 0, "a launch");
@@ -102,8 +111,8 @@ static weft_status make_product(plan *p, weft_launch **made) {
     return WEFT_OK;
 }
 
-/* Adds the matmul again, for the rows at byte `from` of operand a. The result goes to z. */
-static weft_status add_product(const plan *p, const weft_launch *made, int a, int64_t from) {
+/* Adds the matmul again, for the rows at byte `from` of its left operand. The result goes to z. */
+static weft_status add_product(const plan *p, const weft_launch *made, int64_t from) {
     for (int i = 0; i < p->products; i++) {
         weft_launch launch = made[i];
         weft_argument *own = weft__arena_alloc(p->launches->arena, (size_t)launch.n_arguments * sizeof *own);
@@ -115,7 +124,7 @@ static weft_status add_product(const plan *p, const weft_launch *made, int a, in
             if (arg->index == 2)
                 *arg = (weft_argument)SCRATCH(p->z, p->sum);
             else if (arg->index == 0)
-                arg->index = a, arg->i = from;
+                arg->index = left_of(p), arg->i = from;
             else
                 arg->index = p->at.w;
         }
@@ -213,7 +222,7 @@ static weft_status run_forward(const plan *p, const weft_launch *made) {
     for (int64_t i = 0; i < r->t; i++) {
         step s = step_at(p, r->reverse ? r->t - 1 - i : i);
         if (i == r->t - 1) s.numbers.end = (r->t + 1) * state;
-        WEFT_TRY(add_product(p, made, p->at.states, s.numbers.last * size));
+        WEFT_TRY(add_product(p, made, s.numbers.last * size));
         WEFT_TRY(add_step(p, &s));
     }
     return WEFT_OK;
@@ -222,12 +231,11 @@ static weft_status run_forward(const plan *p, const weft_launch *made) {
 static weft_status run_backward(const plan *p, const weft_launch *made) {
     const weft_heavy_recurrent *r = p->r;
     const int64_t state = r->batch * r->width, size = (int64_t)weft_dtype_size(p->dtype);
-    const int dz = r->kind == WEFT_GRU ? p->at.dz : p->at.dx;
     for (int64_t i = 0; i < r->t; i++) {
         step s = step_at(p, r->reverse ? i : r->t - 1 - i);
         if (i == 0) s.numbers.start = STEP_FIRST, s.numbers.end = (r->t + 1) * state;
         WEFT_TRY(add_step(p, &s));
-        WEFT_TRY(add_product(p, made, dz, s.numbers.x_row * size));
+        WEFT_TRY(add_product(p, made, s.numbers.x_row * size));
     }
     const step end = {.numbers = {.state = r->reverse ? r->t * state : 0, .start = STEP_AFTER},
                       .x = p->at.dc,

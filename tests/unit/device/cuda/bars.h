@@ -62,12 +62,13 @@ static void bars_check(const char *table, const char *head, const bar_row *rows,
                        bool (*fits)(double value, double bar)) {
     char line[200], name[sizeof rows->name];
     double bar;
-    int wrong = 0, known = 0;
+    int wrong = 0, known = 0, bars = 0;
     if (getenv("UPDATE")) bars_write(table, head, rows, n);
     FILE *from = fopen(table, "r");
     assert_non_null(from);
     while (fgets(line, sizeof line, from)) {
         if (line[0] == '#' || sscanf(line, "%119[^\t]\t%lf", name, &bar) != 2) continue;
+        bars++;
         for (int i = 0; i < n; i++) {
             if (strcmp(rows[i].name, name) != 0) continue;
             known++;
@@ -79,6 +80,7 @@ static void bars_check(const char *table, const char *head, const bar_row *rows,
     fclose(from);
     assert_int_equal(wrong, 0);
     assert_int_equal(known, n);
+    assert_int_equal(bars, n);
 }
 
 #endif

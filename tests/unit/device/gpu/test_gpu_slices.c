@@ -12,6 +12,8 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include <weft/weft.h>
+
 #include "device/gpu/heavy/heavy.h"
 #include "gpu.h"
 #include "matmul_device.h"
@@ -169,12 +171,38 @@ static void test_batches(void **state) {
     check(f, &mm);
 }
 
+/* The gradient of a recurrent layer multiplies by a weight that begins at a number of a larger tensor. A card
+ * refuses to load 16 bytes from such an address. The way of copying does not change bits. */
+static void test_weight_anywhere(void **state) {
+    enum { T = 3, B = 8, H = 32 };
+    fixture *f = *state;
+    weft_context *ctx;
+    float gradients[2][T * B * H];
+    if (!f->device) skip();
+    assert_int_equal(weft_open(&(weft_open_options){.device = "cuda", .seed = 3}, &ctx), WEFT_OK);
+    weft_tensor *numbers = weft_random_normal(ctx, 1, (int64_t[]){H * H});
+    weft_tensor *x = weft_random_normal(ctx, 3, (int64_t[]){T, B, H});
+    weft_tensor *first = weft_full(ctx, WEFT_F32, 1, (int64_t[]){1}, 0);
+    weft_tensor *longer = weft_concat((weft_tensor *[]){first, numbers}, 2, 0);
+    assert_int_equal(weft_eval((weft_tensor *[]){numbers, x, longer}, 3), WEFT_OK);
+    for (int begin = 0; begin < 2; begin++) {
+        weft_tensor *weight =
+            begin ? weft_slice(longer, (int64_t[]){1}, (int64_t[]){H * H + 1}, NULL) : numbers;
+        weight = weft_reshape(weight, 2, (int64_t[]){H, H});
+        weft_tensor *h = weft_recurrent(x, weight, &(weft_recurrent_options){.kind = WEFT_RNN_TANH}, NULL);
+        weft_tensor *loss = weft_sum(weft_reshape(h, 1, (int64_t[]){T * B * H}), 0, false), *gradient;
+        assert_int_equal(weft_gradient(loss, &x, 1, &gradient), WEFT_OK);
+        if (weft_read(gradient, gradients[begin], sizeof *gradients) != WEFT_OK)
+            fail_msg("%s", weft_last_error(ctx));
+    }
+    assert_memory_equal(gradients[0], gradients[1], sizeof *gradients);
+    weft_close(ctx);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_dtypes),
-        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_choice),  cmocka_unit_test(test_sizes),           cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(test_batches), cmocka_unit_test(test_weight_anywhere),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

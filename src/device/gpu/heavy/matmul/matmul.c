@@ -1,7 +1,7 @@
 /* Matmuls for the GPU backends: which template, which tile, how many work-groups.
  * Must not know: how launches run. Read next: matmul.cl, then matmul_vectors.cl (CPUs), matmul_tiles.cl
- * (GPUs), matmul_slices.cl (few tiles, CUDA), matmul_direct.cl (WebGPU on processors), matmul_tensor.cl
- * (tensor and matrix cores), matmul_rows.cl (few rows, all devices). */
+ * (GPUs), matmul_slices.cl (few tiles, CUDA), matmul_direct.cl (WebGPU on processors, and tiny matmuls on
+ * CUDA), matmul_tensor.cl (tensor and matrix cores), matmul_rows.cl (few rows, all devices). */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -259,29 +259,9 @@ enum { DIRECT_ITEMS = 64, DIRECT_TINY = 8, DIRECT_WIDE = 8, DIRECT_SIDE = 8 };
 _Static_assert(DIRECT_TINY *DIRECT_SIDE *DIRECT_SIDE == TINY_M * TINY_N,
                "one work-group computes a tiny matmul");
 
-/* On cards, a matmul of which each work-item of one work-group computes 1 or 4 elements, in a few steps of k.
- * Copying to local memory, and waiting for it, would take longer. */
-enum { CARD_STEPS = 16, CARD_SIDE = 2 };
-
-static bool is_direct_on_card(const matmul_plan *p) {
-    const bool card = !p->target->vectors && p->target->dialect != WEFT_DIALECT_WGSL;
-    const int64_t most = (int64_t)CARD_SIDE * CARD_SIDE * weft__target_items(p->target);
-    return card && !p->view && p->mm.k <= CARD_STEPS &&
-           weft__matmul_round_up(p->mm.m, CARD_SIDE) * weft__matmul_round_up(p->mm.n, CARD_SIDE) <= most;
-}
-
 static bool is_direct(const matmul_plan *p) { return p->target->on_processor && !p->view; }
 
-static const char *plan_direct(matmul_plan *p) {
-    const bool card = !p->target->on_processor;
-    const int side = !card ? DIRECT_SIDE : p->mm.m * p->mm.n <= p->group_items ? 1 : CARD_SIDE;
-    const int widest = card ? p->group_items / 2 : DIRECT_WIDE / 2;
-    int wide = 1;
-    while (wide <= widest && wide * side < p->mm.n) wide *= 2;
-    if (!card) {
-        split(p, weft__matmul_squares(p), 64, 512);
-        p->group_items = (int)weft__smaller(is_tiny(p) ? DIRECT_TINY : DIRECT_ITEMS, p->target->lanes);
-    }
+static const char *plan_in_place(matmul_plan *p, int side, int wide) {
     p->block_m = (int64_t)(p->group_items / wide) * side;
     p->block_n = (int64_t)wide * side;
     p->variants = 1;
@@ -289,6 +269,29 @@ static const char *plan_direct(matmul_plan *p) {
     snprintf(p->head, sizeof p->head, "#define SIDE %d\n#undef ITEMS\n#define ITEMS %d\n", side,
              p->group_items);
     return weft__source_matmul_direct;
+}
+
+static const char *plan_direct(matmul_plan *p) {
+    int wide = 1;
+    while (wide < DIRECT_WIDE && wide * DIRECT_SIDE < p->mm.n) wide *= 2;
+    split(p, weft__matmul_squares(p), 64, 512);
+    p->group_items = (int)weft__smaller(is_tiny(p) ? DIRECT_TINY : DIRECT_ITEMS, p->target->lanes);
+    return plan_in_place(p, DIRECT_SIDE, wide);
+}
+
+/* The same on CUDA: each work-item of one work-group computes 1 or 4 elements, in a few steps of k. Copying
+ * to local memory, and waiting for it, would take longer. */
+enum { CARD_STEPS = 16, CARD_SIDE = 2 };
+
+static bool is_direct_on_card(const matmul_plan *p) {
+    const int64_t items = weft__ceil_div(p->mm.m, CARD_SIDE) * weft__ceil_div(p->mm.n, CARD_SIDE);
+    return p->target->dialect == WEFT_DIALECT_CUDA && !p->target->vectors && !p->view &&
+           p->mm.k <= CARD_STEPS && items <= p->target->lanes;
+}
+
+static const char *plan_direct_on_card(matmul_plan *p) {
+    const int side = p->mm.m * p->mm.n <= p->group_items ? 1 : CARD_SIDE;
+    return plan_in_place(p, side, (int)weft__ceil_div(p->mm.n, side));
 }
 
 /* ---- tensor cores ---- */
@@ -623,7 +626,7 @@ static weft_status launch_sum(weft_launches *launches, matmul_plan *p) {
 
 static const char *gpu_matmul_plan(matmul_plan *p, int variant) {
     p->group_items = weft__target_items(p->target);
-    if (is_direct_on_card(p) && !uses_tensor(p)) return plan_direct(p);
+    if (is_direct_on_card(p) && !uses_tensor(p)) return plan_direct_on_card(p);
     if (!p->view && p->mm.m <= FEW_ROWS) return plan_rows(p);
     if (uses_tensor(p)) return plan_tensor(p, variant);
     if (is_direct(p)) return plan_direct(p);

@@ -10,7 +10,8 @@
  *          +---+-----+---+                +---+----+---+                  +---+----+---+   block_n columns
  *
  * Order of additions: an element is the sum, in order of k, of sums over CHUNK products each, which are added in order
- * by fused multiply-adds. Such short chains keep rounding errors small. The order is the same for every tile.
+ * by fused multiply-adds. Such short chains keep rounding errors small. The order is the same for every tile,
+ * but with K_SLICES, where it follows from the shape.
  *
  * Definitions by matmul.c, 0 or 1 if not said otherwise:
  *

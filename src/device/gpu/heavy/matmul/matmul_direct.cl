@@ -3,7 +3,7 @@
  *     SIDE 8        where work-items run on a processor, as by drivers of WebGPU. They load each value of each
  *                   work-item by itself, also from local memory. Compilers of such drivers are slow. So strides are
  *                   numbers, which makes one kernel for all layouts, and a result is stored in one place of the code.
- *     SIDE 1 or 2   for tiny matmuls on cards. Waiting for local memory would take longer than the matmul.
+ *     SIDE 1 or 2   for tiny matmuls on CUDA. Waiting for local memory would take longer than the matmul.
  *
  * A work-item computes SIDE x SIDE elements of c (here SIDE 2, and two work-items side by side):
  *
@@ -33,12 +33,12 @@
 #endif
 
 #if SIDE < 8
-#define AT_ONCE _Pragma("unroll 8")
+#define UNROLLED _Pragma("unroll 8")
 #define PUT_SUMS                                                                                             \
     _Pragma("unroll") for (int i = 0; i < SIDE; i++) _Pragma("unroll") for (int j = 0; j < SIDE; j++)         \
         if (row0 + i < rows && at0 + j < cols) PUT(row0 + i, at0 + j, total[i][j]);
 #else
-#define AT_ONCE
+#define UNROLLED
 #endif
 
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS) {
@@ -59,7 +59,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul(PARAMETERS) {
         for (int j = 0; j < SIDE; j++) total[i][j] = sum[i][j] = 0;
     }
     for (int p0 = k0; p0 < k1; p0 += CHUNK) {
-        AT_ONCE
+        UNROLLED
         for (int p = p0; p < min(k1, p0 + CHUNK); p++) {
 #pragma unroll
             for (int j = 0; j < SIDE; j++) y[j] = LOAD(b, line_b[j] + p * b_k);

@@ -5,7 +5,7 @@
 
 #include "device/gpu/backend/kernel_types.h"
 
-/* Each element of c is a sum of sums over CHUNK products. Parts of k are multiples of it. */
+/* Each element of c is a sum of sums over at most CHUNK products. */
 #define CHUNK 128
 
 /* c (m, n) = a (m, k) b (k, n), for each matmul of the batch. Strides count elements; c_m is that from row to

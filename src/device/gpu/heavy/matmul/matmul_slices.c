@@ -54,14 +54,14 @@ static double use_slices(matmul_plan *p, const struct sliced *s) {
            LAUNCH_CLOCKS * ((p->splits > 1) + (tiles > 1));
 }
 
-/* The shape alone decides all but DEPTH and the way of copying, which do not matter. */
+/* Shape and dtype decide all but the way of copying, which does not change bits. */
 const char *weft__matmul_plan_slices(matmul_plan *p) {
     const weft_heavy_matmul *mm = &p->mm;
     const int64_t size = (int64_t)weft_dtype_size(p->sum);
     const matmul_plan unplanned = *p;
     int best = -1;
     double least = INFINITY;
-    for (int i = size > 4 ? 2 : 0; i < SLICED; i++) { /* sums of 8 bytes do not fit in the first one */
+    for (int i = size > 4 ? 2 : 0; i < SLICED; i++) { /* sums of 8 bytes do not fit in the first two */
         *p = unplanned;
         const double cost = use_slices(p, &sliced[i]);
         if (cost < least) least = cost, best = i;

@@ -41,13 +41,13 @@ INLINE S4 joined_four(const S *from) {
 /* The place of this work-item's unit i of a part: `wide` elements that are adjacent in memory. */
 #define ACROSS(i, size, along_k, wide)                                                                       \
     ((WARP_ITEM + (i) * WARP) % (LENGTH(size, along_k) / (wide)) * (wide))
-/* Eight work-items write 16 bytes each at once. These are AT_ONCE lines, if lines have less than 32 elements. Such
- * lines are 8 / AT_ONCE lines apart, so that they use different banks. */
-#define AT_ONCE(size, along_k, wide) ((wide) == 4 && LENGTH(size, along_k) < 32 ? 32 / LENGTH(size, along_k) : 1)
+/* Eight work-items write 16 bytes each at once. These are LINES_AT_ONCE lines, if lines have less than 32 elements.
+ * Such lines are 8 / LINES_AT_ONCE lines apart, so that they use different banks. */
+#define LINES_AT_ONCE(size, along_k, wide) ((wide) == 4 && LENGTH(size, along_k) < 32 ? 32 / LENGTH(size, along_k) : 1)
 #define APART(n, at_once)                                                                                    \
     ((n) % (at_once) * (8 / (at_once)) + (n) / (at_once) % (8 / (at_once)) + (n) / 8 * 8)
 #define DOWN(i, size, along_k, wide)                                                                         \
-    APART((WARP_ITEM + (i) * WARP) / (LENGTH(size, along_k) / (wide)), AT_ONCE(size, along_k, wide))
+    APART((WARP_ITEM + (i) * WARP) / (LENGTH(size, along_k) / (wide)), LINES_AT_ONCE(size, along_k, wide))
 
 /* Loads this work-item's elements of one part, which begins at line `first` and at step k of `steps`. Behind the last
  * line and step it loads the last one again, so that no load waits for a branch. The results of such lines are not
@@ -142,7 +142,7 @@ INLINE void multiply(const W_LOCAL S *x, const W_LOCAL S *y, int first, int last
 }
 
 /* At the end the second half of the warps leave their tiles in local memory. The first half add them to their own. Then
- * the work-group adds up these. KEPT tiles are left of each tile. The two teams of a warp use different banks. */
+ * the work-group adds up these, KEPT for each tile. */
 #define HALF        (K_SLICES / 2)
 #define KEPT        (HALF * TEAMS)
 #define KEPT_PITCH  (TILE_N + (A_LINES && B_LINES && TILE_N == 16 ? 0 : 4)) /* for different banks */
@@ -198,7 +198,7 @@ INLINE S joined(const W_LOCAL S *kept) {
 }
 
 #if SUMS
-#define ADDS      (j0 == 0)
+#define ADDS      (j0 == 0 && tile == 0)
 #define PUT_LINES if (j0 == 0 && w_item(0) < rows) sums[w_item(0)] = joined(room + KEPT_SIZE + w_item(0));
 #else
 #define ADDS      0
