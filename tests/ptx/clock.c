@@ -72,10 +72,16 @@ static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* Returns whether the block has the line in its cache; then it has. */
 static bool has_line(ptx_block *b, uint64_t line) {
-    uint64_t *const at = &b->clock.lines[(line ^ line >> 11) % CACHE_LINES];
-    const bool has = *at == line;
+    enum { WAYS = 32 }; /* so many that addresses, which differ from run to run, hardly matter */
+    const uint64_t first = line ^ line >> 11;
+    uint64_t *at = NULL;
+    for (uint64_t i = 0; i < WAYS; i++) {
+        at = &b->clock.lines[(first + i) % CACHE_LINES];
+        if (*at == line) return true;
+        if (*at == 0) break;
+    }
     *at = line;
-    return has;
+    return false;
 }
 
 /* A line of global memory takes a clock, and so do the 128 bytes that shared memory or the cache gives at
