@@ -3,9 +3,9 @@
  * but ratios are of use. In db6f3daf it says 5.7 us for a step of XOR as one launch and 54 us for the
  * matmuls of `weft bench mlp`, where an H200 took 7.7 us and 87 us.
  *
- * A warp issues its instructions in order, up to one a clock. Four schedulers issue one instruction a clock
- * each, and one unit serves all accesses to memory. Between two barriers of the block the slowest warp
- * counts, or the busiest scheduler, or the unit for memory.
+ * A warp issues at most one instruction a clock, and those before a branch before it branches. Four
+ * schedulers issue one instruction a clock each, and one unit serves all accesses to memory. Between two
+ * barriers of the block the slowest warp counts, or the busiest scheduler, or the unit for memory.
  *
  * The constants for memory are those of published microbenchmarks of the H100: 29 clocks for shared memory,
  * 33 for the cache of a multiprocessor, 261 for L2. Arithmetic takes 4. The others are estimates from the

@@ -40,6 +40,15 @@ static weft_context *bars_open(const char *variable, char *file) {
     return ctx;
 }
 
+/* Makes a matrix of random numbers. turned: its columns are contiguous, not its rows. */
+static weft_tensor *bars_matrix(weft_context *ctx, weft_dtype dtype, int64_t rows, int64_t columns,
+                                bool turned) {
+    const int64_t shape[2] = {turned ? columns : rows, turned ? rows : columns};
+    weft_tensor *x = weft_cast(weft_random_normal(ctx, 2, shape), dtype);
+    assert_int_equal(weft_eval(&x, 1), WEFT_OK);
+    return turned ? weft_transpose(x, 0, 1) : x;
+}
+
 /* Computes tensors. Then the file has the figures of these launches alone. */
 static void bars_eval(weft_context *ctx, const char *file, weft_tensor **list, size_t n) {
     assert_int_equal(weft_synchronize(ctx), WEFT_OK);

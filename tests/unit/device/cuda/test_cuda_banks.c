@@ -93,11 +93,9 @@ static void run_matmuls(weft_context *ctx) {
     for (size_t t = 0; t < sizeof cases / sizeof *cases; t++)
         for (int way = 0; way < 3; way++) {
             char what[60];
-            const int64_t size = cases[t].size, k = cases[t].k, across[2] = {size, k}, down[2] = {k, size};
-            weft_tensor *a = values(ctx, cases[t].dtype, 2, way == 2 ? down : across),
-                        *b = values(ctx, cases[t].dtype, 2, way == 1 ? across : down);
-            if (way == 1) b = weft_transpose(b, 0, 1);
-            if (way == 2) a = weft_transpose(a, 0, 1);
+            const int64_t size = cases[t].size, k = cases[t].k;
+            weft_tensor *a = bars_matrix(ctx, cases[t].dtype, size, k, layouts[way][0] == 't');
+            weft_tensor *b = bars_matrix(ctx, cases[t].dtype, k, size, layouts[way][1] == 't');
             weft_tensor *c = weft_matmul(a, b);
             snprintf(what, sizeof what, "matmul %s %s%s", weft_dtype_name(cases[t].dtype), layouts[way],
                      cases[t].kernel);

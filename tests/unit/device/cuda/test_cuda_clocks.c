@@ -24,7 +24,7 @@ static bar_row rows[ROWS_MOST]; /* the clocks of the slowest launch of each case
 static int n_rows;
 static char file[] = "/tmp/weft-clocks-XXXXXX";
 
-/* Takes the slowest of the launches since the last call, which computed `times` steps. Returns their number.
+/* Takes the slowest launch since the last call, which computed `times` steps. Returns the number of launches.
  */
 static int take_clocks(const char *name, int times) {
     char line[200];
@@ -91,13 +91,9 @@ static void time_matmuls(weft_context *ctx) {
                  {16, 16, 16, "nn"},    {8, 2, 4, "tn"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int64_t m = cases[i].m, n = cases[i].n, k = cases[i].k;
-        const bool a_turned = cases[i].layout[0] == 't', b_turned = cases[i].layout[1] == 't';
         char name[80];
-        weft_tensor *a = weft_random_normal(ctx, 2, a_turned ? (int64_t[]){k, m} : (int64_t[]){m, k});
-        weft_tensor *b = weft_random_normal(ctx, 2, b_turned ? (int64_t[]){n, k} : (int64_t[]){k, n});
-        assert_int_equal(weft_eval((weft_tensor *[]){a, b}, 2), WEFT_OK);
-        if (a_turned) a = weft_transpose(a, 0, 1);
-        if (b_turned) b = weft_transpose(b, 0, 1);
+        weft_tensor *a = bars_matrix(ctx, WEFT_F32, m, k, cases[i].layout[0] == 't');
+        weft_tensor *b = bars_matrix(ctx, WEFT_F32, k, n, cases[i].layout[1] == 't');
         weft_tensor *c = weft_matmul(a, b);
         bars_eval(ctx, file, &c, 1);
         snprintf(name, sizeof name, "matmul f32 %lldx%lldx%lld %s", (long long)m, (long long)n, (long long)k,

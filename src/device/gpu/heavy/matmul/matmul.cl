@@ -102,6 +102,10 @@ W_FN void put16(W_GLOBAL O *p, int count, S16 v) {
 #define MAD(x, y, z) fma(x, y, z)
 #endif
 
+#ifdef S4 /* four sums, of the templates that need them */
+INLINE void spread(const S4 from, S *to) { to[0] = from.x, to[1] = from.y, to[2] = from.z, to[3] = from.w; }
+#endif
+
 #include "device/gpu/heavy/matmul/matmul_params.h"
 
 /* Returns the offset of matmul `item` of the batch. */

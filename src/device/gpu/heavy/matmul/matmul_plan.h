@@ -16,10 +16,9 @@ typedef struct matmul_plan {
     const weft_gpu_view *view; /* NULL: no operand is the windows of images */
     int64_t items;             /* matmuls in the batch */
     const uint8_t *aligned;    /* see weft_launches */
-    int64_t splits, part;      /* k is divided into `splits` parts of length `part` */
-    int slices;   /* a work-group divides its part into so many, of length `part`; 0: it does not */
-    double steps; /* for card/facts.c if there are slices: how often a work-group waits, */
-    int at_once;  /* and the bytes that a work-item has under way */
+    int64_t splits, part; /* k is divided into `splits` parts of length `part`, or of slices of this length */
+    double steps;         /* for card/facts.c if there are slices: how often a work-group waits, */
+    int at_once;          /* and the bytes that a work-item has under way */
     int64_t block_m, block_n; /* block of c that one work-group computes */
     weft_epilogue epilogue;   /* if mm has one */
     int sums;                 /* operand for the row sums of a; 0: none */

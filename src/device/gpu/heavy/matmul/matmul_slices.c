@@ -41,13 +41,12 @@ static int four_of(const matmul_plan *p, int operand, int64_t line, int64_t exte
  * adds up parts. One work-group saves a launch in small nets, whose launches are fused. */
 static double use_slices(matmul_plan *p, const struct sliced *s) {
     enum { SLICED_UNITS = 128, LAUNCH_CLOCKS = 2500 };
-    const int teams = 32 / (s->high * s->wide);
-    p->slices = SLICED_WARPS / s->tiles;
+    const int teams = 32 / (s->high * s->wide), slices = SLICED_WARPS / s->tiles;
     p->block_m = (int64_t)s->high * s->each_m, p->block_n = (int64_t)s->wide * s->each_n * s->tiles;
     const int64_t tiles =
         weft__ceil_div(p->mm.m, p->block_m) * weft__ceil_div(p->mm.n, p->block_n) * p->items;
-    weft__matmul_split(p, tiles, SLICED_UNITS, SLICED_WORTH, 4 * p->slices);
-    p->part = weft__matmul_round_up(weft__ceil_div(p->part, p->slices), 4);
+    weft__matmul_split(p, tiles, SLICED_UNITS, SLICED_WORTH, 4 * slices);
+    p->part = weft__matmul_round_up(weft__ceil_div(p->part, slices), 4);
     const double reading = (double)SLICED_WARPS * (s->each_m + s->each_n) * (double)p->part / teams;
     const double joining = 1200 + (double)(p->block_m * p->block_n) / 2;
     return (double)weft__ceil_div(tiles * p->splits, SLICED_UNITS) * (reading + joining) +
@@ -91,6 +90,6 @@ const char *weft__matmul_plan_slices(matmul_plan *p) {
                                      : four_of(p, p->a, mm->a_k, mm->m, mm->a_batch),
              weft__matmul_b_lines(p) ? four_of(p, p->b, mm->b_k, mm->n, mm->b_batch)
                                      : four_of(p, p->b, mm->b_n, mm->k, mm->b_batch),
-             p->slices, p->part > CHUNK, mm->k % 4 != 0, p->group_items);
+             SLICED_WARPS / s->tiles, p->part > CHUNK, mm->k % 4 != 0, p->group_items);
     return weft__source_matmul_slices;
 }

@@ -31,7 +31,6 @@
 #define A_EACH      (TILE_M * DEPTH / WARP)
 #define B_EACH      (TILE_N * DEPTH / WARP)
 
-INLINE void spread(const S4 from, S *to) { to[0] = from.x, to[1] = from.y, to[2] = from.z, to[3] = from.w; }
 INLINE S4 joined_four(const S *from) {
     S4 four;
     four.x = from[0], four.y = from[1], four.z = from[2], four.w = from[3];
@@ -147,7 +146,7 @@ INLINE void multiply(const W_LOCAL S *x, const W_LOCAL S *y, int first, int last
 #define KEPT        (HALF * TEAMS)
 #define KEPT_PITCH  (TILE_N + (A_LINES && B_LINES && TILE_N == 16 ? 0 : 4)) /* for different banks */
 #define KEPT_SIZE   (TILE_M * KEPT_PITCH)
-#define KEPT_ROOM   (KEPT_SIZE + TILE_M + 16)
+#define KEPT_ROOM   (KEPT_SIZE + TILE_M + 16) /* row sums, and half of the banks */
 #define PART_ROOM   (ROOM(TILE_M, A_LINES) + ROOM(TILE_N, !B_LINES))
 #define ROOM_SIZE   (TILES * (K_SLICES * PART_ROOM > KEPT * KEPT_ROOM ? K_SLICES * PART_ROOM : KEPT * KEPT_ROOM))
 W_SHARED(matmul) { S4 room[ROOM_SIZE / 4]; };

@@ -49,8 +49,6 @@ INLINE void put_down(const S *from, int along_k, int size, int each, W_LOCAL S *
     }
 }
 
-INLINE void spread(const S4 from, S *to) { to[0] = from.x, to[1] = from.y, to[2] = from.z, to[3] = from.w; }
-
 #define X_SIZE (DEPTH * (TILE_M + 4))
 #define Y_SIZE (DEPTH * (TILE_N + 4))
 
