@@ -1,5 +1,6 @@
 /* Reads config.json of a published model. The first problem stays; later fields of a broken file are read as
  * their defaults. Must not know: names of tensors. Read next: names.c, load.c. */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,23 +27,39 @@ static const json_t *field(const weft__fields *f, const char *name) {
     return value && !json_is_null(value) ? value : NULL;
 }
 
-int64_t weft__field_int(weft__fields *f, const char *name, int64_t otherwise) {
+/* The numbers that a field may have. */
+static const struct {
+    const char *name;
+    double low, high;
+} ranges[] = {
+#define NUMBER(field, low, high) {#field, low, high},
+#include "published/numbers.def"
+};
+
+/* Checks a number, and returns it; `otherwise` if it is missing or refused. */
+static double in_range(weft__fields *f, const char *name, bool whole, double otherwise) {
     const json_t *value = field(f, name);
-    const json_int_t number = json_integer_value(value); /* 0 if it is no whole number */
-    if (!value && otherwise >= 0) return otherwise;
-    if (number >= 1 && number <= INT32_MAX) return number;
-    weft__field_fail(f, WEFT_ERR_FORMAT, name,
-                     value ? "the value must be a whole number from 1 to 2147483647"
-                           : "the field is missing");
-    return 1;
+    double low = whole ? 1 : 0, high = whole ? INT32_MAX : DBL_MAX;
+    char why[100];
+    if (!value) return otherwise;
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (strcmp(ranges[i].name, name) == 0) low = ranges[i].low, high = ranges[i].high;
+    const double number = json_number_value(value);
+    if ((whole ? json_is_integer(value) : json_is_number(value)) && number >= low && number <= high)
+        return number;
+    snprintf(why, sizeof why, "the value must be a %snumber from %.10g to %.10g", whole ? "whole " : "", low,
+             high);
+    weft__field_fail(f, WEFT_ERR_FORMAT, name, why);
+    return otherwise;
+}
+
+int64_t weft__field_int(weft__fields *f, const char *name, int64_t otherwise) {
+    if (!field(f, name) && otherwise < 0) weft__field_fail(f, WEFT_ERR_FORMAT, name, "the field is missing");
+    return (int64_t)in_range(f, name, true, otherwise < 0 ? 1 : (double)otherwise);
 }
 
 double weft__field_number(weft__fields *f, const char *name, double otherwise) {
-    const json_t *value = field(f, name);
-    if (!value) return otherwise;
-    if (json_is_number(value) && json_number_value(value) >= 0) return json_number_value(value);
-    weft__field_fail(f, WEFT_ERR_FORMAT, name, "the value must be a number of at least 0");
-    return otherwise;
+    return in_range(f, name, false, otherwise);
 }
 
 bool weft__field_bool(weft__fields *f, const char *name, bool otherwise) {
@@ -90,6 +107,8 @@ static void read_scaling(weft__fields *f, const json_t *scaling, int64_t context
         out->kind = WEFT_ROTARY_LLAMA3;
         out->slow = weft__field_number(&of, "low_freq_factor", 1);
         out->fast = weft__field_number(&of, "high_freq_factor", 4);
+        if (out->fast <= out->slow)
+            weft__field_fail(&of, WEFT_ERR_FORMAT, "high_freq_factor", "it must be above low_freq_factor");
     } else if (strcmp(type, "yarn") == 0) {
         out->kind = WEFT_ROTARY_YARN;
         out->slow = weft__field_number(&of, "beta_slow", 1);

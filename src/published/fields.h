@@ -17,8 +17,8 @@ typedef struct weft__fields {
 /* Notes a problem of a field, unless there was one before. */
 void weft__field_fail(weft__fields *f, weft_status status, const char *name, const char *why);
 
-/* Return a field, or `otherwise` if it is missing or null. A whole number is 1 to 2^31 - 1; if `otherwise` is
- * negative, the field must be there. Other numbers are at least 0. */
+/* Return a field, or `otherwise` if it is missing or null. numbers.def has the range of each number. If
+ * `otherwise` of a whole number is negative, the field must be there. */
 int64_t weft__field_int(weft__fields *f, const char *name, int64_t otherwise);
 double weft__field_number(weft__fields *f, const char *name, double otherwise);
 bool weft__field_bool(weft__fields *f, const char *name, bool otherwise);

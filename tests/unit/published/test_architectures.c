@@ -271,6 +271,42 @@ static void refuses(weft_context *ctx, const char *model, const char *fields, we
     json_decref(root);
 }
 
+/* Values outside the ranges of numbers.def, from which a model would compute infinities or be huge. */
+static void test_refused_numbers(void **state) {
+    static const struct {
+        const char *model, *fields, *part;
+    } cases[] = {
+        {"llama.json", "{\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 0}}",
+         "rope_theta: the value must be a number from 1 to 1e+15"},
+        {"llama.json", "{\"rope_parameters\": null, \"rope_theta\": 1e300}", "rope_theta: "},
+        {"llama.json",
+         "{\"rope_parameters\": {\"rope_type\": \"yarn\", \"rope_theta\": 10000, \"factor\": 1e300}}",
+         "factor: the value must be a number from 1 to 65536"},
+        {"llama.json",
+         "{\"rope_parameters\": {\"rope_type\": \"llama3\", \"rope_theta\": 10000, \"factor\": 8, "
+         "\"low_freq_factor\": 4, \"high_freq_factor\": 4}}",
+         "high_freq_factor: it must be above low_freq_factor"},
+        {"llama.json", "{\"rms_norm_eps\": 0}", "rms_norm_eps: "},
+        {"llama.json", "{\"rms_norm_eps\": 1e300}", "rms_norm_eps: "},
+        {"llama.json", "{\"num_hidden_layers\": 100000000}",
+         "num_hidden_layers: the value must be a whole number from 1 to 4096"},
+        {"llama.json", "{\"num_key_value_heads\": 0}", "num_key_value_heads: "},
+        {"llama.json", "{\"head_dim\": 1073741824}", "head_dim: "},
+        {"llama.json", "{\"hidden_size\": 32.5}", "hidden_size: "},
+        {"gemma2.json", "{\"query_pre_attn_scalar\": 0}", "query_pre_attn_scalar: "},
+        {"gemma2.json", "{\"attn_logit_softcapping\": 1e300}", "attn_logit_softcapping: "},
+        {"gemma2.json", "{\"sliding_window\": -1}",
+         "sliding_window: the value must be a whole number from 1 to"},
+        {"gpt_neox.json", "{\"rope_parameters\": null, \"rotary_pct\": 1e300}", "rotary_pct: "},
+        {"gpt2.json", "{\"layer_norm_epsilon\": -1}", "layer_norm_epsilon: "},
+    };
+    (void)state;
+    weft_context *ctx = open_device(NULL, false);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refuses(ctx, cases[i].model, cases[i].fields, WEFT_ERR_FORMAT, cases[i].part);
+    weft_close(ctx);
+}
+
 static void test_refused_configurations(void **state) {
     (void)state;
     weft_context *ctx = open_device(NULL, false);
@@ -383,6 +419,7 @@ int main(void) {
         cmocka_unit_test(test_older_configurations),
         cmocka_unit_test(test_shards),
         cmocka_unit_test(test_refused_configurations),
+        cmocka_unit_test(test_refused_numbers),
         cmocka_unit_test(test_refused_weights),
         cmocka_unit_test(test_rows),
     };
