@@ -209,23 +209,26 @@ static weft_array first_rows(const weft_array *array, int64_t rows) {
     return first;
 }
 
-/* The batches that an epoch of streams has tokens for, and those of them that make whole steps. */
-typedef struct stream_batches {
-    int64_t all, whole;
-} stream_batches;
+/* The batches that an epoch of streams has tokens for. */
+static int64_t batches_of_streams(const weft__config *config, int64_t count, int64_t batch) {
+    return (count / batch - 1) / config->model_context;
+}
 
-static stream_batches batches_of_streams(const weft__config *config, int64_t count, int64_t batch) {
-    const int64_t all = (count / batch - 1) / config->model_context;
-    return (stream_batches){all, all - all % config->train_accumulate};
+/* The batches of an epoch of `all` batches that make whole steps; all of them if there is no whole step. */
+static int64_t whole_steps(const weft__config *config, int64_t all) {
+    return all < config->train_accumulate ? all : all - all % config->train_accumulate;
 }
 
 int64_t weft__dataset_left_out(const weft__dataset *dataset, const weft__config *config) {
     const int64_t batch = config->train_batch, count = weft__dataset_samples(dataset, WEFT__TRAIN);
     if (batch < 1 || batch > count) return 0;
-    if (!is_text(config)) return weft__config_is(config, WEFT__TRAIT_WHOLE_BATCHES) ? count % batch : 0;
-    const stream_batches b = batches_of_streams(config, count, batch);
-    if (!config->data_streams || b.all < 1) return 0;
-    return count - batch * ((b.whole > 0 ? b.whole : b.all) * config->model_context + 1);
+    if (!is_text(config))
+        return weft__config_is(config, WEFT__TRAIT_WHOLE_BATCHES)
+                   ? count - batch * whole_steps(config, count / batch)
+                   : 0;
+    const int64_t all = batches_of_streams(config, count, batch);
+    if (!config->data_streams || all < 1) return 0;
+    return count - batch * (whole_steps(config, all) * config->model_context + 1);
 }
 
 static weft_status text_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
@@ -237,8 +240,9 @@ static weft_status text_loader(weft_context *ctx, const weft__dataset *dataset, 
     if (split != WEFT__TRAIN && count > 1 && count <= context) context = count - 1;
     /* Cuts an epoch of streams to whole steps, because states restart between epochs. */
     if (options->streams && options->batch > 0) {
-        const stream_batches b = batches_of_streams(config, count, options->batch);
-        if (b.whole < b.all && b.whole > 0) count = options->batch * (b.whole * context + 1);
+        const int64_t all = batches_of_streams(config, count, options->batch),
+                      whole_batches = whole_steps(config, all);
+        if (whole_batches < all) count = options->batch * (whole_batches * context + 1);
     }
     if (weft__mul(options->batch, context, &window) && count > 0)
         count = limit(most, window, count - 1) + 1; /* the last token is only a target */
@@ -279,6 +283,7 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
         .in_order = split != WEFT__TRAIN,
         .streams = split == WEFT__TRAIN && config->data_streams,
         .seed = (uint64_t)config->train_seed,
+        .accumulate = split == WEFT__TRAIN ? (int)config->train_accumulate : 1,
         .scale = dataset->scale,
         .drop_last = split == WEFT__TRAIN && weft__config_is(config, WEFT__TRAIT_WHOLE_BATCHES),
         .images = weft__dataset_images(dataset, &(weft__image_places){.files = dataset->paths[split].data,
