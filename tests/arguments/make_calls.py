@@ -145,6 +145,7 @@ BY_PARAMETER = {
     "weft_run_predict_pixels.run": 'good_run("pixels")', "weft_run_generate.run": 'good_run("spoken")',
     "weft_run_generate_many.run": 'good_run("spoken")',
     "weft_run_predict_cells.cells": "good_cells()", "weft_generate.tokenizer": "NULL", "weft_run_open.folder": '"trained"', "weft_run_open_checkpoint.folder": '"trained"',
+    "weft_run_open_trusted.folder": '"trained"', "weft_run_open_trusted.checkpoint": '"last"',
     "weft_run_open_checkpoint.checkpoint": '"last"', "weft_run_predict_file.path": '"data.csv"',
     "weft_read_file.path": '"text.txt"', "weft_read_idx.path": '"data.idx"', "weft_read_cifar10.path": '"data.bin"',
     "weft_read_cifar10.labels": "good_zeros(sizeof(weft_array))", "weft_read_npy.path": '"data.npy"',

@@ -97,6 +97,7 @@ static weft_status given_tokenizer(weft_context *ctx, const weft__config *config
 weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, const char *run,
                                weft__dataset *dataset) {
     memset(dataset, 0, sizeof *dataset);
+    WEFT_TRY(weft__config_check_data(config));
     dataset->task = (weft__task)config->task;
     if (!is_text(config)) {
         if (run) WEFT_TRY(weft__dataset_describe(ctx, config, run, dataset));

@@ -133,6 +133,7 @@ weft_status weft__model_vocab(weft__config *config) {
 weft_status weft__model_init(weft__model *model, const weft__config *config) {
     if (!config->model_init || !weft__config_for(WEFT__KEY_model_init, (weft__model_type)config->model_type))
         return WEFT_OK;
+    WEFT_TRY(weft__config_check_path(config, WEFT__KEY_model_init));
     if (model->new_head) return weft__published_load_body(model->module, config->model_init);
     return (config->published ? weft_published_load : weft_gpt_load)(model->module, config->model_init);
 }

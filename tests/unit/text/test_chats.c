@@ -91,6 +91,30 @@ static void test_forms(void **state) {
     weft_close(ctx);
 }
 
+/* A text, and the texts of a .jsonl file, each begin with <s>. */
+static void check_corpora(const weft_tokenizer *t) {
+    weft_corpus *corpus;
+    size_t count;
+    for (int several = 0; several < 2; several++) {
+        const int32_t one[] = {0, 1, 2}, two[] = {0, 1, 2, 3, 0, 2, 1, 3};
+        const char *path = in_scratch(several ? "begin.jsonl" : "begin.txt"),
+                   *text = several ? "{\"text\": \"ab\"}\n{\"text\": \"ba\"}\n" : "ab";
+        int32_t ids[8];
+        int64_t first = 0;
+        assert_true(spill(path, text, strlen(text)));
+        assert_ok(weft_corpus_open(NULL, path, &(weft_corpus_options){.tokenizer = t}, &corpus));
+        const int32_t *all = weft_corpus_ids(corpus, WEFT_CORPUS_TRAIN, &count);
+        assert_int_equal(count, several ? COUNT(two) : COUNT(one));
+        if (several) {
+            const weft_tokens *tokens = weft_corpus_tokens(corpus, WEFT_CORPUS_TRAIN, &first);
+            assert_int_equal(weft_tokens_read(tokens, first, count, ids), count);
+            all = ids;
+        }
+        assert_memory_equal(all, several ? two : one, count * sizeof *all);
+        weft_corpus_free(corpus);
+    }
+}
+
 /* A tokenizer that puts <s> in front of a text, as those of Llama and Gemma do: texts get it as in
  * generation, also in a corpus and in pairs of preferences. Conversations that a chat template writes do not.
  */
@@ -114,7 +138,6 @@ static void test_begin(void **state) {
     weft_tokenizer *t;
     weft_chat_template *chat;
     weft_chats *chats;
-    weft_corpus *corpus;
     const bool *learned;
     size_t count;
     assert_ok(weft_tokenizer_parse(NULL, json, strlen(json), &t));
@@ -135,24 +158,7 @@ static void test_begin(void **state) {
         assert_memory_equal(ids, pair, sizeof pair);
     }
     weft_chats_free(chats);
-    for (int several = 0; several < 2; several++) { /* a text, and the texts of a .jsonl file */
-        const int32_t one[] = {0, 1, 2}, two[] = {0, 1, 2, 3, 0, 2, 1, 3};
-        const char *path = in_scratch(several ? "begin.jsonl" : "begin.txt"),
-                   *text = several ? "{\"text\": \"ab\"}\n{\"text\": \"ba\"}\n" : "ab";
-        int32_t ids[8];
-        int64_t first = 0;
-        assert_true(spill(path, text, strlen(text)));
-        assert_ok(weft_corpus_open(NULL, path, &(weft_corpus_options){.tokenizer = t}, &corpus));
-        const int32_t *all = weft_corpus_ids(corpus, WEFT_CORPUS_TRAIN, &count);
-        assert_int_equal(count, several ? COUNT(two) : COUNT(one));
-        if (several) {
-            const weft_tokens *tokens = weft_corpus_tokens(corpus, WEFT_CORPUS_TRAIN, &first);
-            assert_int_equal(weft_tokens_read(tokens, first, count, ids), count);
-            all = ids;
-        }
-        assert_memory_equal(all, several ? two : one, count * sizeof *all);
-        weft_corpus_free(corpus);
-    }
+    check_corpora(t);
     weft_chat_template_free(chat);
     weft_tokenizer_free(t);
 }
