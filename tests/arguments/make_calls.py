@@ -128,6 +128,7 @@ BY_NAME = {
 BY_PARAMETER = {
     "weft_dtype_parse.name": '"f32"', "weft_activation_parse.name": '"relu"', "weft_schedule_parse.name": '"cosine"',
     "weft_tokenizer_kind_parse.name": '"byte"', "weft_device_info.i": "0",
+    "weft_nn_activation.kind": "WEFT_RELU",
     "weft_published_is.folder": '"published"', "weft_published_new.folder": '"published"',
     "weft_published_load.folder": '"published"', "weft_published_load.model": "good_published()",
     "weft_published_save.model": "good_published()", "weft_published_save.from": '"published"',
