@@ -40,7 +40,7 @@ function(weft_link_test target source)
   target_link_libraries(${target} PRIVATE weft_static ${WEFT_LIBRARIES})
 endfunction()
 
-set(test_environment "WEFT_SOURCE_DIR=${PROJECT_SOURCE_DIR};WEFT_BINARY_DIR=${PROJECT_BINARY_DIR};WEFT_KERNEL_CACHE=off")
+set(test_environment "WEFT_SOURCE_DIR=${PROJECT_SOURCE_DIR};WEFT_BINARY_DIR=${PROJECT_BINARY_DIR};WEFT_KERNEL_CACHE=off;XDG_STATE_HOME=${PROJECT_BINARY_DIR}/state")
 if(TARGET weft)
   list(APPEND test_environment "WEFT_COMMAND=$<TARGET_FILE:weft>")
 endif()

@@ -5,6 +5,7 @@
 
 #include <weft/ops.h>
 
+#include "base/option.h"
 #include "compiler/profile/profile.h"
 #include "data/loader.h"
 #include "data/parse.h"
@@ -265,6 +266,9 @@ static weft_status loader_start(weft_context *ctx, const weft_loader_options *op
     if (!options || options->batch < 1)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "loader: options.batch must say how many samples a batch has");
+    if (weft__value_or(options->scale, 1) == 0)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "loader: options.scale must not be the number 0: all inputs would be 0");
     if (options->classes < 0)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "loader: options.classes is %lld; give the number of classes, or 0",

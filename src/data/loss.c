@@ -1,5 +1,6 @@
 /* Computes losses by their kind, over batches that may be padded. Must not know: optimizers, loops. Read
  * next: fit.c. */
+#include "base/option.h"
 #include "data/loss.h"
 
 #include "graph/graph.h"
@@ -63,7 +64,7 @@ static weft_tensor *pair_log_probs(weft_tensor *logits, const weft_batch *batch,
 weft_tensor *weft__pair_margins(const weft__loss *loss, weft_tensor *logits, const weft_batch *batch) {
     weft_tensor *before, *now = pair_log_probs(logits, batch, &before), *gain = weft_sub(now, before);
     gain = weft_sub(weft_narrow(gain, -1, 0, 1), weft_narrow(gain, -1, 1, 1));
-    return weft_mul_scalar(weft_squeeze(gain, -1), loss->beta > 0 ? loss->beta : WEFT__BETA);
+    return weft_mul_scalar(weft_squeeze(gain, -1), weft__value_or(loss->beta, WEFT__BETA));
 }
 
 static weft_tensor *dpo(const weft__loss *loss, weft_tensor *logits, const weft_batch *batch,

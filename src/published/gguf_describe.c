@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/option.h"
 #include "nn/module.h"
 #include "published/gguf_write.h"
 #include "published/published.h"
@@ -112,7 +113,7 @@ static bool is_gemma(const describing *d) { return d->p->architecture->traits & 
 static weft_status check_choices(const describing *d) {
     const weft_gpt_options *o = &d->p->gpt;
     const weft_activation_kind usual = o->gated && !is_gemma(d) ? WEFT_SILU : WEFT_GELU_TANH;
-    if (o->activation != usual && o->activation != WEFT_IDENTITY)
+    if (o->activation != usual && o->activation != WEFT_ACTIVATION_DEFAULT)
         return describe_fail(d, "the activation of this model's MLP");
     const bool biases = o->form.out_bias || o->mlp_bias, llama = d->architecture->names & GGUF_TURNED;
     const char *lacks = biases && !llama     ? "biases of projections"
@@ -132,7 +133,8 @@ static void put_gemma(const describing *d) {
     const weft_gpt_options *o = &d->p->gpt;
     if (o->form.softcap > 0) put_real(d, "attn_logit_softcapping", o->form.softcap);
     if (o->form.softcap > 0 || o->logit_softcap > 0)
-        put_real(d, "final_logit_softcapping", o->logit_softcap); /* llama.cpp's default is no 0 */
+        put_real(d, "final_logit_softcapping",
+                 weft__value_or(o->logit_softcap, 0)); /* llama.cpp's default is no 0 */
     if (o->window_rotation.base > 0) put_real(d, "rope.freq_base_swa", o->window_rotation.base);
 }
 
@@ -153,9 +155,9 @@ static weft_status put_model(const describing *d) {
     put_count(d, "attention.head_count", o->heads);
     put_count(d, "attention.head_count_kv", o->kv_heads > 0 ? o->kv_heads : o->heads);
     if (o->norm == WEFT_NORM_RMS)
-        put_real(d, "attention.layer_norm_rms_epsilon", o->eps);
+        put_real(d, "attention.layer_norm_rms_epsilon", weft__value_or(o->eps, 1e-5));
     else
-        put_real(d, "attention.layer_norm_epsilon", o->eps);
+        put_real(d, "attention.layer_norm_epsilon", weft__value_or(o->eps, 1e-5));
     put_count(d, "vocab_size", o->vocab);
     if (o->form.window > 0 && knows_windows(d)) put_count(d, "attention.sliding_window", o->form.window);
     if (is_gemma(d)) put_gemma(d);

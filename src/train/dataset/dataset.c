@@ -97,6 +97,7 @@ static weft_status given_tokenizer(weft_context *ctx, const weft__config *config
 weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, const char *run,
                                weft__dataset *dataset) {
     memset(dataset, 0, sizeof *dataset);
+    WEFT_TRY(weft__config_check_data(config));
     dataset->task = (weft__task)config->task;
     if (!is_text(config)) {
         if (run) WEFT_TRY(weft__dataset_describe(ctx, config, run, dataset));
@@ -356,18 +357,17 @@ static json_t *dataset_describe(const weft__dataset *d) {
                json_object_set_new(object, "pixel_deviation", floats(d->pixel_deviation, d->image[0])) == 0;
     }
     if (made && d->classes) made = json_object_set_new(object, "classes", texts(d->classes, d->outputs)) == 0;
-    json_t *names = made && d->columns ? texts(d->columns, d->features) : NULL;
-    if (names) { /* names that are not UTF-8 are not stored; columns are then matched by position */
-        made = json_object_set_new(object, "columns", names) == 0;
-        if (d->target) json_object_set_new(object, "target", json_string(d->target));
-    }
+    if (made && d->columns)
+        made = json_object_set_new(object, "columns", texts(d->columns, d->features)) == 0;
+    if (made && d->columns && d->target)
+        made = json_object_set_new(object, "target", json_string(d->target)) == 0;
     if (made && d->texts) {
         made = json_object_set_new(object, "texts", texts(d->text_columns, (int64_t)d->text_count)) == 0;
         json_object_set_new(object, "target", json_string(d->target));
         json_object_set_new(object, "new_head", json_boolean(d->new_head));
     }
-    json_t *table = made && d->table.count > 0 ? weft__columns_json(&d->table) : NULL;
-    if (table) made = json_object_set_new(object, "table", table) == 0; /* NULL: as above */
+    if (made && d->table.count > 0)
+        made = json_object_set_new(object, "table", weft__columns_json(&d->table)) == 0;
     if (made && d->vocabulary > 0)
         made = json_object_set_new(object, "vocabulary", json_integer(d->vocabulary)) == 0;
     return made ? object : NULL;

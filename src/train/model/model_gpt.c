@@ -1,6 +1,7 @@
 /* model.type gpt. Must not know: the loop. Read next: weft/nn.h. */
 #include <weft/published.h>
 
+#include "base/option.h"
 #include "train/model/model_kind.h"
 
 /* The choices of model.mlp and model.rotary_pairs in config_keys.def. The choices of norms and positions have
@@ -53,7 +54,7 @@ static weft_status model_gpt_build(const weft__config *config, const weft__datas
                             .gated = config->model_mlp == SWIGLU,
                             .kv_heads = config->model_kv_heads,
                             .hidden = config->model_mlp_width,
-                            .eps = config->model_norm_eps,
+                            .eps = weft__given(config->model_norm_eps),
                             .rotation = {.base = config->model_rotary_base,
                                          .interleaved = config->model_rotary_pairs == NEIGHBOURS}});
     return config->lora_rank == 0

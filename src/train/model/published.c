@@ -2,6 +2,7 @@
  * Read next: model_gpt.c. */
 #include <string.h>
 
+#include "base/option.h"
 #include "base/text.h"
 #include "published/published.h"
 #include "train/model/published.h"
@@ -105,7 +106,7 @@ static weft_status describe(weft__config *config, const char *path, const propos
     SET(model_untied_head, p.gpt.untied_head);
     SET(model_bias, !p.gpt.no_bias);
     SET(model_norm, (int)p.gpt.norm);
-    SET(model_norm_eps, p.gpt.eps);
+    SET(model_norm_eps, weft__value_or(p.gpt.eps, 1e-5));
     SET(model_positions, (int)p.gpt.positions);
     SET(model_rotary_base, p.gpt.rotation.base > 0 ? p.gpt.rotation.base : config->model_rotary_base);
     SET(model_mlp, p.gpt.gated);

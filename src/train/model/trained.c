@@ -14,7 +14,7 @@
 
 #define PATH_BYTES 4096
 
-weft_status weft__trained_config(const char *run, weft__config *config) {
+weft_status weft__trained_config(const char *run, bool trusted, weft__config *config) {
     char path[PATH_BYTES];
     if (!weft__is_run(run) && weft_published_is(run)) return weft__model_use_published(config, run);
     if (!weft__is_run(run) || !weft__join(path, sizeof path, run, "config.yaml"))
@@ -23,6 +23,10 @@ weft_status weft__trained_config(const char *run, weft__config *config) {
                           "config.json, and is no GGUF file); 'weft runs' lists the runs",
                           run);
     WEFT_TRY(weft__config_read(config, path));
+    config->trusted = trusted;
+    if (!(config->run = weft__strdup(NULL, run))) return weft__fail_oom(NULL, strlen(run), "a path");
+    if (trusted) weft__config_remember(config);
+    if (config->lora_rank > 0) WEFT_TRY(weft__config_check_path(config, WEFT__KEY_model_init));
     weft__config_one_device(config);
     if (!weft__join(path, sizeof path, run, WEFT__PUBLISHED_FOLDER) || !weft_published_is(path))
         return WEFT_OK;
