@@ -120,6 +120,11 @@ static const struct format *format_of(const char *name) {
 static void tell(const weft__exported *exported) {
     for (int i = 0; i < 3; i++)
         if (exported->files[i][0]) weft__print(stdout, "wrote %s\n", exported->files[i]);
+    if (exported->of)
+        weft__print(
+            stdout,
+            "the run kept %lld of the %lld positions of the published model, and so does the export\n",
+            (long long)exported->positions, (long long)exported->of);
     if (exported->weights == 0) return;
     weft__print(stdout, "%lld bytes of weights%s, %lld bytes of memory\n", (long long)exported->weights,
                 exported->files[0][0] ? ", in a file of their own because they are more than 4 MiB" : "",

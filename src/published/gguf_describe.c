@@ -41,17 +41,26 @@ static void put_real(const describing *d, const char *key, double value) {
 
 /* ---- positions ---- */
 
+/* Whether a model of Llama's architecture has the same divisors for texts of any length, as rope_freqs.weight
+ * says it. */
+static bool are_rates(const weft__published *p) {
+    const weft__gguf_architecture *a = weft__gguf_architecture_of(p->architecture->type);
+    return a && a->names & GGUF_TURNED && p->gpt.rotation.scaling.magnitude == 1 &&
+           memcmp(p->longrope[WEFT__LONGROPE_SHORT], p->longrope[WEFT__LONGROPE_LONG],
+                  (size_t)weft__longrope_count(p) * sizeof(float)) == 0;
+}
+
 static weft_status put_scaling(const describing *d) {
     const weft_rotary_scaling *s = &d->p->gpt.rotation.scaling;
-    const bool yarn = s->kind == WEFT_ROTARY_YARN;
+    const bool yarn = s->kind == WEFT_ROTARY_YARN, is_phi3 = strcmp(d->architecture->name, "phi3") == 0;
     char name[128];
     if (s->kind == WEFT_ROTARY_LLAMA3 && strcmp(d->architecture->name, "llama") != 0)
         return describe_fail(d, "positions scaled as in Llama 3");
     if (yarn && (s->slow != 1 || s->fast != 32 || s->magnitude != 0))
         return describe_fail(d, "YaRN with beta_slow, beta_fast or attention_factor");
-    if (s->kind == WEFT_ROTARY_LONG && strcmp(d->architecture->name, "phi3") != 0)
+    if (s->kind == WEFT_ROTARY_LONG && !is_phi3 && !are_rates(d->p))
         return describe_fail(d, "positions scaled as in LongRoPE");
-    if (s->kind == WEFT_ROTARY_LONG) {
+    if (s->kind == WEFT_ROTARY_LONG && is_phi3) {
         put_count(d, "rope.scaling.original_context_length", s->context);
         put_real(d, "rope.scaling.attn_factor", s->magnitude);
     }
@@ -94,12 +103,13 @@ int weft__gguf_divisors(const weft__published *p, weft__gguf_divisor_list out[2]
     static const char *const names[WEFT__LONGROPE_LISTS] = {"rope_factors_short.weight",
                                                             "rope_factors_long.weight"};
     const int64_t count = weft__longrope_count(p);
+    const bool rates = count && are_rates(p);
     for (int i = 0; count && i < WEFT__LONGROPE_LISTS; i++) {
-        out[i].name = names[i];
+        out[i].name = rates ? "rope_freqs.weight" : names[i];
         out[i].count = count;
         memcpy(out[i].values, p->longrope[i], (size_t)count * sizeof(float));
     }
-    if (count) return WEFT__LONGROPE_LISTS;
+    if (count) return rates ? 1 : WEFT__LONGROPE_LISTS;
     out[0].name = "rope_freqs.weight";
     out[0].count = llama3_divisors(p, out[0].values);
     return out[0].count > 0;

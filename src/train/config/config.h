@@ -104,6 +104,7 @@ typedef struct weft__config {
     char *run;                 /* the run folder whose config.yaml was read, or NULL */
     bool trusted;              /* the user trusts the run folder */
     char *published;           /* folder or GGUF file that describes the model, or NULL: the keys do */
+    int64_t positions;         /* rows of its table of learned positions; 0: it has none */
     bool packed;               /* its weights stay packed, if the file holds them so */
     int processes;             /* that share each step; 0: this one alone */
     int threads;               /* of the cpu; 0: the default of weft_open */

@@ -28,8 +28,10 @@ static weft_status model_gpt_build(const weft__config *config, const weft__datas
     if (config->published) {
         /* a run keeps config.json, which does not tell how weights are packed */
         const char *from = model->packed && config->lora_rank > 0 ? config->model_init : config->published;
+        /* shorter texts in training take no positions from the model */
+        const int64_t context = config->positions ? config->positions : config->model_context;
         model->module = weft_published_new(model->ctx, from,
-                                           &(weft_published_options){.context = config->model_context,
+                                           &(weft_published_options){.context = context,
                                                                      .dropout = config->model_dropout,
                                                                      .head_chunks = config->train_head_chunks,
                                                                      .dtype = dtype,
