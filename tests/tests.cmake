@@ -71,9 +71,6 @@ function(weft_add_test name)
   if(name MATCHES "_opencl(_[0-9]+)?$" AND NOT name MATCHES "test_(architectures|classifiers|dpo|encoders|packing)" AND NOT "${ARGN}" MATCHES "[.]sh")
     set_property(GLOBAL APPEND PROPERTY weft_source_tests ${name})
   endif()
-  if(name STREQUAL test_exchange) # measures time
-    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
-  endif()
   if(name MATCHES "test_nvrtc|test_amdgcn|test_sass|test_dnn_plans")
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
   endif()
@@ -468,6 +465,12 @@ if(TARGET test_ops)
     weft_add_test(op_matrix ${PYTHON_PROGRAM} tools/gen_op_matrix.py --check ${PROJECT_BINARY_DIR}/op-matrix)
     set_tests_properties(op_matrix PROPERTIES FIXTURES_REQUIRED op_records)
   endif()
+endif()
+
+if(NOT WEFT_SANITIZE) # a benchmark, which `make bench-jpeg` runs; it is always built, so that it stays right
+  add_executable(bench_jpeg bench/jpeg.c)
+  weft_own(bench_jpeg)
+  target_link_libraries(bench_jpeg PRIVATE weft_static ${WEFT_LIBRARIES})
 endif()
 
 # For tests/faults: a library that makes allocations fail, and a program that uses libweft without the command.
