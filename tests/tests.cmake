@@ -46,8 +46,7 @@ if(TARGET weft)
 endif()
 file(GLOB webgpu_library ${PROJECT_BINARY_DIR}/webgpu/lib/libwgpu_native*) # of `make webgpu`
 if(webgpu_library)
-  # Mesa's layer that selects devices prints a line without a desktop
-  list(APPEND test_environment "WEFT_WGPU_LIB=${webgpu_library}" "NODEVICE_SELECT=1")
+  list(APPEND test_environment "WEFT_WGPU_LIB=${webgpu_library}")
 endif()
 set(test_seconds 120)
 list(APPEND test_environment "MALLOC_PERTURB_=85") # glibc: fills freed memory with garbage
@@ -70,9 +69,6 @@ function(weft_add_test name)
   # These have whole models, each of which compiles kernels of its own: 136 of nine gpts, 43 of encoders, 28 of packed gpts, DPO
   if(name MATCHES "_opencl(_[0-9]+)?$" AND NOT name MATCHES "test_(architectures|classifiers|dpo|encoders|packing)" AND NOT "${ARGN}" MATCHES "[.]sh")
     set_property(GLOBAL APPEND PROPERTY weft_source_tests ${name})
-  endif()
-  if(name STREQUAL test_exchange) # measures time
-    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)
   endif()
   if(name MATCHES "test_nvrtc|test_amdgcn|test_sass|test_dnn_plans")
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
@@ -234,11 +230,12 @@ endfunction()
 find_path(CUDA_INCLUDE_DIR nvrtc.h HINTS /usr/local/cuda/include ENV CUDA_PATH PATH_SUFFIXES include)
 find_path(HIP_INCLUDE_DIR hip/hip_runtime_api.h HINTS /opt/rocm/include ENV ROCM_PATH PATH_SUFFIXES include)
 find_library(CMOCKA_LIBRARY cmocka)
+find_path(CMOCKA_INCLUDE_DIR cmocka.h)
 find_package(Threads REQUIRED)
 file(GLOB test_sources CONFIGURE_DEPENDS tests/*/test_*.c)
 file(GLOB_RECURSE unit_sources CONFIGURE_DEPENDS tests/unit/test_*.c)
 list(APPEND test_sources ${unit_sources})
-if(NOT CMOCKA_LIBRARY)
+if(NOT CMOCKA_LIBRARY OR NOT CMOCKA_INCLUDE_DIR)
   message(STATUS "cmocka is not installed: the tests in C are left out")
   set(test_sources)
 endif()
@@ -468,6 +465,12 @@ if(TARGET test_ops)
     weft_add_test(op_matrix ${PYTHON_PROGRAM} tools/gen_op_matrix.py --check ${PROJECT_BINARY_DIR}/op-matrix)
     set_tests_properties(op_matrix PROPERTIES FIXTURES_REQUIRED op_records)
   endif()
+endif()
+
+if(NOT WEFT_SANITIZE) # a benchmark, which `make bench-jpeg` runs; it is always built, so that it stays right
+  add_executable(bench_jpeg bench/jpeg.c)
+  weft_own(bench_jpeg)
+  target_link_libraries(bench_jpeg PRIVATE weft_static ${WEFT_LIBRARIES})
 endif()
 
 # For tests/faults: a library that makes allocations fail, and a program that uses libweft without the command.

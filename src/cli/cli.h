@@ -26,6 +26,8 @@ typedef enum weft__exit {
 
 /* The name by which the command was called, such as "build/weft". Used in suggested commands. */
 extern const char *weft__program;
+/* Hides what libraries print while they look for devices, unless WEFT_DEBUG is set. */
+void weft__quiet_searches(void);
 /* Prints a blank and a text as an argument for a shell, in quotes if it needs them. */
 void weft__print_argument(FILE *out, const char *text);
 /* Prints a command for a shell: weft__program and the given words, which end with NULL. */

@@ -8,13 +8,18 @@
 #include <strings.h>
 
 #include "base/threads.h"
+#include "device/quiet.h"
 #include "device/gpu/gpu.h"
+
+void (*weft__device_search)(bool begins);
 
 int weft__gpu_devices(weft_gpu_devices *devices, const char **why) {
     pthread_mutex_lock(&devices->lock);
     if (!devices->looked) {
         devices->why = NULL;
+        if (weft__device_search) weft__device_search(true);
         devices->count = devices->look(&devices->why);
+        if (weft__device_search) weft__device_search(false);
         devices->looked = true;
         devices->forks = weft__forks();
     }

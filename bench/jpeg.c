@@ -1,12 +1,17 @@
 /* How fast one thread reads a JPEG as training does, scaling included, compared with libjpeg-turbo when it
- * only decodes the whole image. Photos that are larger than what the network sees must reach 0.8 of its
- * rate, and 0.7 if they are hardly larger. */
-#include "data_util.h"
-
+ * only decodes the whole image. `make bench-jpeg` builds and runs it. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <turbojpeg.h>
 
 #include "data/image_file.h"
+
+static void need(bool holds) {
+    if (holds) return;
+    fprintf(stderr, "bench_jpeg: a call failed: %s\n", weft_last_error(NULL));
+    exit(1);
+}
 
 /* Processor time of this thread, so that other programs do not count. */
 static double seconds(void) {
@@ -19,7 +24,7 @@ static double seconds(void) {
 static unsigned char *make_photo(int rows, int columns, unsigned long *size) {
     unsigned char *pixels = malloc((size_t)rows * (size_t)columns * 3), *jpeg = NULL;
     uint32_t noise = 1;
-    assert_non_null(pixels);
+    need(pixels != NULL);
     for (int i = 0; i < rows * columns; i++) {
         const int y = i / columns, x = i % columns;
         noise = noise * 1664525U + 1013904223U;
@@ -29,8 +34,7 @@ static unsigned char *make_photo(int rows, int columns, unsigned long *size) {
         pixels[3 * i + 2] = (unsigned char)(200 - edge + grain);
     }
     tjhandle handle = tjInitCompress();
-    assert_int_equal(tjCompress2(handle, pixels, columns, 0, rows, TJPF_RGB, &jpeg, size, TJSAMP_420, 85, 0),
-                     0);
+    need(tjCompress2(handle, pixels, columns, 0, rows, TJPF_RGB, &jpeg, size, TJSAMP_420, 85, 0) == 0);
     tjDestroy(handle);
     free(pixels);
     return jpeg;
@@ -39,12 +43,11 @@ static unsigned char *make_photo(int rows, int columns, unsigned long *size) {
 static double libjpeg_seconds(const unsigned char *jpeg, unsigned long size, int rows, int columns,
                               int runs) {
     unsigned char *pixels = malloc((size_t)rows * (size_t)columns * 3);
-    assert_non_null(pixels);
+    need(pixels != NULL);
     const double begin = seconds();
     for (int i = 0; i < runs; i++) {
         tjhandle handle = tjInitDecompress();
-        assert_int_equal(
-            tjDecompress2(handle, jpeg, size, pixels, columns, 0, rows, TJPF_RGB, TJFLAG_ACCURATEDCT), 0);
+        need(tjDecompress2(handle, jpeg, size, pixels, columns, 0, rows, TJPF_RGB, TJFLAG_ACCURATEDCT) == 0);
         tjDestroy(handle);
     }
     free(pixels);
@@ -53,31 +56,26 @@ static double libjpeg_seconds(const unsigned char *jpeg, unsigned long size, int
 
 static double weft_seconds(const unsigned char *jpeg, unsigned long size, int side, int runs) {
     uint8_t *planes = malloc(3 * (size_t)side * (size_t)side);
-    assert_non_null(planes);
+    need(planes != NULL);
     const double begin = seconds();
     for (int i = 0; i < runs; i++) {
         weft__image image;
-        assert_int_equal(weft__image_decode_for(NULL, jpeg, size, "photo", 3, side, side, &image), WEFT_OK);
-        assert_int_equal(weft__image_fit(NULL, &image, side, side, planes), WEFT_OK);
+        need(weft__image_decode_for(NULL, jpeg, size, "photo", 3, side, side, &image) == WEFT_OK);
+        need(weft__image_fit(NULL, &image, side, side, planes) == WEFT_OK);
         weft__image_free(NULL, &image);
     }
     free(planes);
     return (seconds() - begin) / runs;
 }
 
-static void test_rate(void **state) {
-    (void)state;
-#ifdef __SANITIZE_ADDRESS__
-    skip(); /* the checks take the time */
-#endif
+int main(void) {
     static const struct {
         int rows, columns, side, runs;
-        double least;
-    } sizes[] = {{2400, 3200, 224, 2, 0.8},
-                 {1200, 1600, 224, 4, 0.8},
-                 {500, 375, 64, 30, 0.8},
-                 {375, 500, 224, 30, 0.8},
-                 {256, 256, 224, 60, 0.7}};
+    } sizes[] = {{2400, 3200, 224, 2},
+                 {1200, 1600, 224, 4},
+                 {500, 375, 64, 30},
+                 {375, 500, 224, 30},
+                 {256, 256, 224, 60}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         unsigned long size = 0;
         unsigned char *jpeg = make_photo(sizes[i].rows, sizes[i].columns, &size);
@@ -90,11 +88,6 @@ static void test_rate(void **state) {
         printf("%4d x %4d to %d: %.0f images/s, %.2f of libjpeg-turbo alone\n", sizes[i].rows,
                sizes[i].columns, sizes[i].side, rate, best);
         tjFree(jpeg);
-        if (best < sizes[i].least) fail_msg("at least %.1f is wanted", sizes[i].least);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rate)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }
