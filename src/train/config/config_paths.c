@@ -186,7 +186,7 @@ static const char *foreign_path(const weft__config *config, weft__config_key key
     for (size_t i = 0; (path = path_at(config, i)).text; i++) {
         if (path.key != key || !*path.text || inside(*path.text, config->run)) continue;
         char *whole = absolute(*path.text);
-        const bool own = known(whole ? whole : *path.text);
+        const bool own = whole ? known(whole) : !strpbrk(*path.text, "*?[{"); /* there is no such file */
         free(whole);
         if (!own) return *path.text;
     }
