@@ -86,7 +86,7 @@ set(WEFT_TEST_CUDA ON CACHE BOOL "run tests on the driver of tests/cuda")
 find_program(CXX_PROGRAM c++)
 set(cuda_tests test_cuda_attention test_cuda_blas test_cuda_convolution test_cuda_device test_cuda_flash test_cuda_large test_cuda_nccl test_cuda_scalars test_cuda_tensor test_cuda_upload test_gpu_tensor test_gpu_slices test_gpu_concurrent test_gpu_epilogue test_gpu_rows test_gpu_device test_gpu_training test_cuda_card test_cuda_raised test_gpu_scatter test_cuda_choice test_gpu_conv
     test_exchange test_gpu_run test_links test_loss_scale test_memory test_train_gpu)
-list(APPEND cuda_tests test_golden_values test_head test_recompute test_transformers)
+list(APPEND cuda_tests test_gpu_fused_launch test_golden_values test_head test_recompute test_transformers)
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CXX_PROGRAM AND NOT WEFT_SANITIZE AND NOT WEFT_PORTABLE)
   set(fake_folder ${PROJECT_BINARY_DIR}/fake-cuda)
   file(GLOB fake_sources CONFIGURE_DEPENDS tests/cuda/*.c tests/ptx/*.c)

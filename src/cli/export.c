@@ -163,8 +163,9 @@ static bool needs_data(const weft__config *config) {
 static weft_status run_export(const exporting *e, const struct format *format, weft__use *use) {
     weft__exported exported = {.files = {"", "", ""}};
     weft__config config;
-    WEFT_TRY(weft__use_config(e->dir, format->device, &config));
-    const weft_status status = format->run == export_c ? check_for_c(e, &config) : WEFT_OK;
+    weft__config_init(&config);
+    weft_status status = weft__use_config(e->dir, format->device, &config);
+    if (status == WEFT_OK && format->run == export_c) status = check_for_c(e, &config);
     const bool merges = config.lora_rank > 0; /* into weights of f32 */
     const weft__use_options options = {.device = format->device,
                                        .precision = merges ? "f32" : format->precision,

@@ -96,7 +96,7 @@ weft_target weft__gpu_target(const weft_gpu_devices *devices, const weft_gpu_fou
                           .local_bytes = (int64_t)found->local_bytes,
                           .f64 = found->f64};
     devices->adapt(found, &target);
-    while (!target.vectors && target.lanes > found->most_items && target.lanes > 1) target.lanes /= 2;
+    while (target.lanes > found->most_items && target.lanes > 1) target.lanes /= 2;
     return target;
 }
 
