@@ -6,6 +6,7 @@
 #include <weft/data.h>
 
 #include "base/json.h"
+#include "nn/module.h"
 #include "train/export/export.h"
 
 /* Finds the path of config.json, in the folder of the weights. An existing file may be replaced if it
@@ -37,9 +38,20 @@ static weft_status config_path(const char *out, char path[WEFT__EXPORT_PATH]) {
                              path);
 }
 
+/* The name of an activation in config.json. */
+static const char *activation_of(weft_activation_kind kind) {
+    switch ((int)kind) {
+    case WEFT_GELU: return "gelu";
+    case WEFT_RELU: return "relu";
+    case WEFT_SILU: return "silu";
+    default: return "gelu_new";
+    }
+}
+
 static weft_status write_config(const weft__use *use, const char *path) {
     const weft__config *c = &use->config;
-    const int64_t vocabulary = use->model.tokens;
+    const weft_gpt_options *o = weft__gpt_options_of(use->model.module);
+    const int64_t vocabulary = o->tokens, positions = o->context;
     const double dropout = c->model_dropout;
     const int64_t width = c->model_mlp_width; /* 0, which GPT-2 writes as null: four times n_embd */
     weft__json json;
@@ -51,10 +63,10 @@ static weft_status write_config(const weft__use *use, const char *path) {
     json_t *object =
         json_pack("{s:[s], s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:f, s:f, s:f, s:b, s:O, "
                   "s:o, s:b, s:b, s:s}",
-                  "architectures", "GPT2LMHeadModel", "model_type", "gpt2", "activation_function", "gelu_new",
-                  "vocab_size", (json_int_t)vocabulary, "n_positions", (json_int_t)c->model_context, "n_ctx",
-                  (json_int_t)c->model_context, "n_embd", (json_int_t)c->model_width, "n_layer",
-                  (json_int_t)c->model_layers, "n_head", (json_int_t)c->model_heads, "n_inner",
+                  "architectures", "GPT2LMHeadModel", "model_type", "gpt2", "activation_function",
+                  activation_of(o->activation), "vocab_size", (json_int_t)vocabulary, "n_positions",
+                  (json_int_t)positions, "n_ctx", (json_int_t)positions, "n_embd", (json_int_t)c->model_width,
+                  "n_layer", (json_int_t)c->model_layers, "n_head", (json_int_t)c->model_heads, "n_inner",
                   width ? json_integer((json_int_t)width) : json_null(), "attn_pdrop", dropout, "embd_pdrop",
                   dropout, "resid_pdrop", dropout, "layer_norm_epsilon", c->model_norm_eps,
                   "initializer_range", 0.02, "scale_attn_weights", 1, "bos_token_id", last, "eos_token_id",
@@ -67,8 +79,14 @@ static weft_status write_config(const weft__use *use, const char *path) {
 }
 
 weft_status weft__export_gpt2(weft__use *use, const char *path, weft__exported *exported) {
+    char folder[WEFT__EXPORT_PATH];
     WEFT_TRY(config_path(path, exported->files[1]));
     WEFT_TRY(weft_gpt_save(use->model.module, path));
     snprintf(exported->files[0], WEFT__EXPORT_PATH, "%s", path);
-    return write_config(use, exported->files[1]);
+    WEFT_TRY(write_config(use, exported->files[1]));
+    const size_t bytes = strlen(exported->files[1]) - strlen("config.json");
+    snprintf(folder, sizeof folder, "%.*s", (int)bytes, exported->files[1]);
+    const weft_status status = weft__export_check(use->model.module, NULL, bytes ? folder : ".", path, "f32");
+    if (status != WEFT_OK) unlink(exported->files[1]);
+    return weft__export_keep(use->model.ctx, status, path);
 }
