@@ -35,10 +35,10 @@ static weft_op op_of(const weft_tensor *t) { return (weft_op)(t->recipe ? t->rec
 
 /* The inputs that gradients flow to. An OUTPUT passes them on to the inputs of its composite. */
 static int flow_inputs(weft_tensor *t, weft_tensor *const **in) {
-    const bool ends = t->leaf && !weft__recipe_lives(t);
-    if (!ends && op_of(t) == WEFT_OP_OUTPUT) t = t->in[0];
+    if (t->leaf && !weft__recipe_lives(t)) return 0;
+    if (op_of(t) == WEFT_OP_OUTPUT) t = t->in[0];
     *in = t->in;
-    return ends ? 0 : t->n_in;
+    return t->leaf ? t->recipe_in : t->n_in;
 }
 
 /* Whether the walk goes from a node to its input k. It goes through floats. With `all` it goes through all

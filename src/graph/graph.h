@@ -98,9 +98,10 @@ struct weft_tensor {
     uint64_t sources[WEFT_SOURCES];
     uint64_t draws; /* settled: seed and step of its random numbers */
     uint16_t n_in, attr_bytes;
+    uint16_t recipe_in; /* inputs of the recipe. A settled node has no inputs, but `in` and `attr` stay; the
+                         * inputs may be freed */
     uint8_t op, dtype, leaf, flags;
-    uint8_t recipe; /* of a settled node: the op that made it, plus 1; `in` and `attr` are as before, but the
-                     * inputs may be freed. 0: not settled, or the recipe was let go */
+    uint8_t recipe; /* of a settled node: the op that made it, plus 1. 0: not settled, or the recipe was let go */
     uint8_t stage;  /* weft_stage; like path, not part of the program's key */
     int rank;
     int64_t shape[WEFT_MAX_RANK];

@@ -75,14 +75,10 @@ static void let_go(weft_tensor *t) {
 
 /* Lets go of the inputs, or of what the recipe has kept of them. */
 static void drop_inputs(weft_tensor *t) {
-    for (int i = 0; i < t->n_in; i++) {
-        weft_tensor *in = t->in[i];
-        if (!t->recipe)
-            let_go(in);
-        else if (--in->recipes == 0 && is_freed(in))
-            rest(in);
-    }
-    t->n_in = t->attr_bytes = 0;
+    for (int i = 0; i < t->recipe_in; i++)
+        if (--t->in[i]->recipes == 0 && is_freed(t->in[i])) rest(t->in[i]);
+    for (int i = 0; i < t->n_in && !t->recipe; i++) let_go(t->in[i]);
+    t->n_in = t->recipe_in = t->attr_bytes = 0;
     t->in = NULL;
     t->attr = NULL;
     t->recipe = 0;
@@ -280,6 +276,7 @@ static uint64_t draws_now(const weft_context *ctx) { return weft__mix64(ctx->see
 void weft__node_settle(weft_tensor *t, weft_storage *storage) {
     if (!t->recipe) { /* else t is open, and has let go of its inputs before */
         t->recipe = (uint8_t)(t->op + 1);
+        t->recipe_in = t->n_in;
         for (int i = 0; i < t->n_in; i++) {
             t->in[i]->recipes++;
             let_go(t->in[i]);
@@ -300,12 +297,14 @@ bool weft__recipe_lives(const weft_tensor *t) {
 bool weft__recipe_open(weft_tensor *t) {
     if (!weft__recipe_lives(t)) return false;
     t->op = (uint8_t)(t->recipe - 1);
+    t->n_in = t->recipe_in;
     t->leaf = WEFT_LEAF_NONE;
     return true;
 }
 
 void weft__recipe_shut(weft_tensor *t) {
     t->op = WEFT_OP_INPUT;
+    t->n_in = 0;
     t->leaf = WEFT_LEAF_STORAGE;
 }
 
@@ -388,8 +387,11 @@ void weft_free(weft_tensor *t) {
         t->flags |= WEFT_NODE_HELD | WEFT_NODE_FREED;
         return;
     }
+    weft_context *ctx = t->ctx;
+    weft_scope *scope = t->scope;
     unlink_node(t);
-    release_node(t->ctx, t);
+    release_node(ctx, t);
+    if (scope && !scope->count) weft__arena_reset(&scope->arena); /* a program may never close a scope */
 }
 
 /* ---- scopes ---- */

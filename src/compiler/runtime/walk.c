@@ -27,8 +27,7 @@ static weft_status number_node(weft_context *ctx, weft_walk *walk, weft_tensor *
     weft_hash *h = &walk->key;
     t->number = (int)walk->nodes++;
     weft__hash_u64(h, (uint64_t)t->op | (uint64_t)t->dtype << 8 | (uint64_t)t->leaf << 16 |
-                          (uint64_t)t->rank << 24 | (uint64_t)(t->leaf ? 0 : t->n_in) << 32 |
-                          (uint64_t)t->recomputed << 48);
+                          (uint64_t)t->rank << 24 | (uint64_t)t->n_in << 32 | (uint64_t)t->recomputed << 48);
     if (t->segment) { /* equal graphs of two steps differ in all segment numbers, but not in distances */
         if (!walk->first_segment) walk->first_segment = t->segment;
         weft__hash_u64(h, (uint64_t)t->segment_kind << 32 | (t->segment - walk->first_segment));
@@ -73,7 +72,7 @@ static weft_status walk_from(weft_context *ctx, weft_compiler *compiler, weft_te
     while (depth) {
         weft_tensor *t = compiler->stack[depth - 1].t;
         int next = compiler->stack[depth - 1].next++;
-        if (next == (t->leaf ? 0 : t->n_in)) {
+        if (next == t->n_in) {
             depth--;
             WEFT_TRY(number_node(ctx, &compiler->walk, t, mark, storages));
             continue;
