@@ -118,8 +118,8 @@ WEFT_API weft_scope *weft_scope_open(weft_context *ctx);
  * inside are closed, too. weft_last_error and the log report errors in kept tensors.
  *
  * Using a temporary after that is a mistake: weft_keep it instead. It is WEFT_ERR_STATE until 4,096 more
- * tensors were freed, and may be another tensor then. Closing a scope that is not open does nothing and sets weft_last_error to
- * WEFT_ERR_STATE. */
+ * tensors were freed, and may be another tensor then. Closing a scope that is not open does nothing and sets
+ * weft_last_error to WEFT_ERR_STATE. */
 WEFT_API void weft_scope_close(weft_scope *scope);
 
 /* Makes t an output: it survives its scope and lives until weft_free or weft_close. It is evaluated when

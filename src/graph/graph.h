@@ -65,8 +65,10 @@ enum {
 };
 
 /* Ranges of the serials of the leaves that a node depends on: of variables, then of other leaves. Each is
- * ~first and last, so that a join takes the maxima, and zeros mean no leaf. */
+ * WEFT_SERIALS - first, and last, so that a join takes the maxima, and zeros mean no leaf. They are doubles,
+ * since processors have maxima of these. */
 enum { WEFT_SOURCES = 4 };
+#define WEFT_SERIALS 0x1p53
 
 struct weft_tensor {
     weft_context *ctx;
@@ -95,14 +97,15 @@ struct weft_tensor {
     uint32_t holds;   /* count of the nodes, programs and assignments that need its value. The node stays
                        * while the count is not 0, whoever frees it */
     uint32_t recipes; /* count of the settled nodes that it is an input of: its struct stays, not its value */
-    uint64_t sources[WEFT_SOURCES];
+    double sources[WEFT_SOURCES];
     uint64_t draws; /* settled: seed and step of its random numbers */
     uint16_t n_in, attr_bytes;
     uint16_t recipe_in; /* inputs of the recipe. A settled node has no inputs, but `in` and `attr` stay; the
                          * inputs may be freed */
     uint8_t op, dtype, leaf, flags;
-    uint8_t recipe; /* of a settled node: the op that made it, plus 1. 0: not settled, or the recipe was let go */
-    uint8_t stage;  /* weft_stage; like path, not part of the program's key */
+    uint8_t
+        recipe; /* of a settled node: the op that made it, plus 1. 0: not settled, or the recipe was let go */
+    uint8_t stage; /* weft_stage; like path, not part of the program's key */
     int rank;
     int64_t shape[WEFT_MAX_RANK];
     int64_t numel;
@@ -217,8 +220,20 @@ static inline bool weft__node_pending(const weft_tensor *t) {
     return (t->flags & (WEFT_NODE_KEPT | WEFT_NODE_FREED)) == WEFT_NODE_KEPT && !t->leaf && !t->error;
 }
 
-/* Fails with WEFT_ERR_STALE if an input of t was written after t was recorded. */
-weft_status weft__check_fresh(const weft_tensor *t);
+/* Fails with WEFT_ERR_STALE: t reads `in`, which was written after t was recorded. */
+weft_status weft__stale(const weft_tensor *t, const weft_tensor *in);
+
+/* Fails if an input of t was written after t was recorded. */
+static inline weft_status weft__check_fresh(const weft_tensor *t) {
+    for (int i = 0; i < t->n_in; i++) {
+        const weft_tensor *in = t->in[i];
+        const uint64_t written = in->leaf == WEFT_LEAF_STORAGE && in->storage ? in->storage->write_epoch
+                                 : in->leaf == WEFT_LEAF_SCALAR               ? in->epoch
+                                                                              : 0;
+        if (written > t->epoch) return weft__stale(t, in);
+    }
+    return WEFT_OK;
+}
 
 /* use: a node or an assignment needs the value of t, even if the user frees it. hold: a program needs it,
  * also beyond its scope. let_go takes one of either back. */

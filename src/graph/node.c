@@ -54,9 +54,11 @@ enum { RESTING = 4096 };
 /* Puts a freed struct at the end of the queue. */
 static void rest(weft_tensor *t) {
     weft_graph *graph = t->ctx->graph;
-    *t = (weft_tensor){
-        .ctx = t->ctx, .where = t->where, .path = "", .rank = -1, .numel = -1, .error = &graph->freed_error};
-    *(graph->free_last ? &graph->free_last->next : &graph->free_nodes) = t;
+    t->next = NULL;
+    if (graph->free_last)
+        graph->free_last->next = t;
+    else
+        graph->free_nodes = t;
     graph->free_last = t;
     graph->n_free++;
 }
@@ -87,11 +89,13 @@ static void drop_inputs(weft_tensor *t) {
 static void release_one(weft_context *ctx, weft_tensor *t) {
     weft_graph *graph = ctx->graph;
     drop_inputs(t);
-    weft__storage_release(ctx, t->storage);
-    if (t->error != &graph->oom_error) weft__free(ctx, t->error);
+    if (t->storage) weft__storage_release(ctx, t->storage);
+    if (t->error && t->error != &graph->oom_error) weft__free(ctx, t->error);
     t->storage = NULL;
     t->error = &graph->freed_error;
-    t->flags = 0;
+    t->rank = -1;
+    t->numel = -1;
+    t->flags = t->leaf = 0;
     if (!t->recipes) rest(t);
 }
 
@@ -131,9 +135,8 @@ static weft_tensor *blank_node(weft_context *ctx, const char *where) {
         graph->free_nodes = t->next;
         if (!t->next) graph->free_last = NULL;
         graph->n_free--;
-        t->next = NULL;
-        t->error = NULL;
     }
+    memset(t, 0, sizeof *t);
     t->ctx = ctx;
     t->where = where;
     t->path = ctx->path ? ctx->path : "";
@@ -153,6 +156,19 @@ static void hint_growth(weft_scope *scope) {
     scope->hinted = true;
     weft__log(scope->ctx, WEFT_LOG_WARNING,
               "100,000 tensors recorded without an open scope: open one around each step (weft_scope_open)");
+}
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+static void join_sources(weft_tensor *t, weft_tensor *const *in, int n_in) {
+    double a = 0, b = 0, c = 0, d = 0;
+    for (int i = 0; i < n_in; i++) {
+        const double *s = in[i]->sources;
+        a = larger(s[0], a), b = larger(s[1], b);
+        c = larger(s[2], c), d = larger(s[3], d);
+    }
+    t->sources[0] = a, t->sources[1] = b;
+    t->sources[2] = c, t->sources[3] = d;
 }
 
 weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_dtype dtype, int rank,
@@ -186,9 +202,8 @@ weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_d
     for (int i = 0; i < n_in; i++) {
         weft__node_use(in[i]);
         if (in[i]->leaf != WEFT_LEAF_STORAGE) t->flags |= in[i]->flags & WEFT_NODE_DRAWN;
-        for (int k = 0; k < WEFT_SOURCES && op != WEFT_OP_DETACH; k++)
-            if (in[i]->sources[k] > t->sources[k]) t->sources[k] = in[i]->sources[k];
     }
+    if (n_in && op != WEFT_OP_DETACH) join_sources(t, in, n_in);
     link_node(t);
     hint_growth(ctx->scope);
     return t;
@@ -316,37 +331,32 @@ void weft__node_is_data(weft_tensor *t) {
     const int of = t->flags & WEFT_NODE_VARIABLE ? 0 : 2;
     weft__recipe_forget(t);
     memset(t->sources, 0, sizeof t->sources);
-    t->sources[of] = ~t->serial;
-    t->sources[of + 1] = t->serial;
+    t->sources[of] = WEFT_SERIALS - (double)t->serial;
+    t->sources[of + 1] = (double)t->serial;
 }
 
 bool weft__recipe_lost(const weft_tensor *t) {
-    return t->leaf && !weft__recipe_lives(t) && t->sources[1] != t->serial && t->sources[3] != t->serial;
+    const double own = (double)t->serial;
+    return t->leaf && !weft__recipe_lives(t) && t->sources[1] < own && t->sources[3] < own;
 }
 
 bool weft__may_depend(const weft_tensor *t, const weft_tensor *on) {
-    bool within = on->serial < t->serial;
+    const bool older = on->leaf == WEFT_LEAF_STORAGE && on->storage && on->storage->write_epoch > t->epoch;
+    bool within = on->serial < t->serial && !older; /* else t was made of an older version of it */
     for (int i = 0; i < WEFT_SOURCES; i++) within &= on->sources[i] <= t->sources[i];
     return within;
 }
 
-weft_status weft__check_fresh(const weft_tensor *t) {
-    for (int i = 0; i < t->n_in; i++) {
-        const weft_tensor *in = t->in[i];
-        uint64_t written = in->leaf == WEFT_LEAF_STORAGE && in->storage ? in->storage->write_epoch
-                           : in->leaf == WEFT_LEAF_SCALAR               ? in->epoch
-                                                                        : 0;
-        if (written > t->epoch)
-            return weft__fail(t->ctx, WEFT_ERR_STALE,
-                              "%s%s%s reads '%s', which was written after this op was recorded; evaluate the "
-                              "op before the write (weft_eval), or call weft_keep on it before the step; "
-                              "record gradients before the write, too",
-                              t->where ? t->where : "", t->where ? ": " : "", weft__op_name(t->op),
-                              in->name                       ? in->name
-                              : in->leaf == WEFT_LEAF_SCALAR ? "a scalar"
-                                                             : "data");
-    }
-    return WEFT_OK;
+weft_status weft__stale(const weft_tensor *t, const weft_tensor *in) {
+    const bool scalar = in->leaf == WEFT_LEAF_SCALAR;
+    return weft__fail(t->ctx, WEFT_ERR_STALE,
+                      "%s%s%s reads '%s', which was written after this op was recorded; evaluate the op "
+                      "before the write (weft_eval), or call weft_keep on it before the step; record "
+                      "gradients before the write, too",
+                      t->where ? t->where : "", t->where ? ": " : "", weft__op_name(t->op),
+                      in->name ? in->name
+                      : scalar ? "a scalar"
+                               : "data");
 }
 
 /* ---- owners ---- */
@@ -455,7 +465,8 @@ static void close_one(weft_scope *scope, bool evaluate) {
     weft__assignments_close(scope);
     ctx->scope = scope->parent;
     for (weft_tensor *t; (t = scope->nodes);) { /* t's inputs may be released with it */
-        unlink_node(t);
+        if ((scope->nodes = t->next)) t->next->prev = NULL;
+        scope->count--;
         if ((t->flags & WEFT_NODE_KEPT) && (t->leaf || t->error)) {
             promote(t);
         } else {

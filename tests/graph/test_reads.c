@@ -147,7 +147,8 @@ static void test_random_reads(void **state) {
     assert_int_equal(weft_open(&(weft_open_options){.device = "cpu", .threads = 1}, &record), WEFT_OK);
     for (uint64_t seed = 1; seed <= count; seed++) {
         graph g;
-        if (!graph_make(record, seed, &(graph_options){.backward = true, .size = 4 + (int)(seed % 12), .most = 60}, &g) ||
+        if (!graph_make(record, seed,
+                        &(graph_options){.backward = true, .size = 4 + (int)(seed % 12), .most = 60}, &g) ||
             g.loss < 0 || g.halves)
             continue;
         graphs++;

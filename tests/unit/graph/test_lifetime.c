@@ -227,9 +227,7 @@ static void test_loader_freed(void **state) {
 
 typedef void ownership(weft_context *ctx);
 
-static weft_tensor *data(weft_context *ctx) {
-    return weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){1, 2});
-}
+static weft_tensor *data(weft_context *ctx) { return weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){1, 2}); }
 static void kept_and_freed(weft_context *ctx) { weft_free(weft_keep(data(ctx))); }
 static void both_kept(weft_context *ctx) {
     weft_tensor *t = weft_keep(data(ctx)), *y = weft_keep(weft_tanh(t));
@@ -314,10 +312,16 @@ static void test_patterns_leave_nothing(void **state) {
     weft_context *ctx;
     (void)state;
     assert_ok(weft_open(&(weft_open_options){.threads = 1, .alloc = count_bytes}, &ctx));
-    ownership *const patterns[] = {kept_and_freed, both_kept, input_freed_first, never_evaluated,
-                                 chain_freed_from_the_start, inside_a_scope,
-                                 evaluated_at_the_end_of_a_scope, freed_in_its_scope, gradient_of_kept,
-                                 variable_and_assignment};
+    ownership *const patterns[] = {kept_and_freed,
+                                   both_kept,
+                                   input_freed_first,
+                                   never_evaluated,
+                                   chain_freed_from_the_start,
+                                   inside_a_scope,
+                                   evaluated_at_the_end_of_a_scope,
+                                   freed_in_its_scope,
+                                   gradient_of_kept,
+                                   variable_and_assignment};
     for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++) {
         for (int i = 0; i < 5000; i++) patterns[p](ctx); /* more than freed structs rest */
         const size_t kept = count_kept(ctx), bytes = ctx->device->bytes_in_use, host = host_bytes;
