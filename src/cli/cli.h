@@ -71,6 +71,10 @@ typedef struct weft__option {
             "best, last, or the number of a step; default: the best if the run keeps one, else the last"     \
     }
 
+/* The option of commands that write a file which the user names (train/output.h). */
+#define WEFT__FORCE_OPTION(value)                                                                            \
+    { "--force", WEFT__OPTION_FLAG, value, "replace an output that this command did not write" }
+
 /* The options that say where a trained model computes. divides: what several devices divide, as text. */
 #define WEFT__DEVICE_OPTIONS(device, devices, divides)                                                       \
     {"--device D", WEFT__OPTION_TEXT, device, "another device than the run's"}, {                            \

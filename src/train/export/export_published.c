@@ -6,7 +6,7 @@
 #include "train/export/export.h"
 
 /* Refuses runs that did not begin with a published model. */
-static weft_status check_published(const weft__use *use, const char *format) {
+weft_status weft__export_check_published(const weft__use *use, const char *format) {
     if (use->config.published) return WEFT_OK;
     return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                       "export: --to %s is for runs that began with a published model (model.init): use "
@@ -15,7 +15,7 @@ static weft_status check_published(const weft__use *use, const char *format) {
 }
 
 weft_status weft__export_gguf(weft__use *use, const char *path, const char *type, weft__exported *exported) {
-    WEFT_TRY(check_published(use, "gguf"));
+    WEFT_TRY(weft__export_check_published(use, "gguf"));
     WEFT_TRY(weft_published_save_gguf(use->model.module, use->config.published, path, type));
     snprintf(exported->files[0], WEFT__EXPORT_PATH, "%s", path);
     return WEFT_OK;
@@ -33,7 +33,6 @@ weft_status weft__export_files(const char *from, const char *path, const char *t
 weft_status weft__export_published(weft__use *use, const char *folder, weft__exported *exported) {
     const weft_dtype compute = weft__model_compute(&use->config);
     const weft_dtype dtype = compute == WEFT_BF16 || compute == WEFT_F16 ? compute : WEFT_F32;
-    WEFT_TRY(check_published(use, "huggingface"));
     WEFT_TRY(weft_make_folder(NULL, folder));
     WEFT_TRY(weft_published_save(use->model.module, use->config.published, folder, dtype));
     if (!weft__join(exported->files[0], WEFT__EXPORT_PATH, folder, "model.safetensors") ||
@@ -42,7 +41,7 @@ weft_status weft__export_published(weft__use *use, const char *folder, weft__exp
     return WEFT_OK;
 }
 
-static weft_status check_adapters(const weft__use *use, const char *format) {
+weft_status weft__export_check_adapters(const weft__use *use, const char *format) {
     if (use->config.lora_rank > 0) return WEFT_OK;
     return weft__fail(
         NULL, WEFT_ERR_ARGUMENT,
@@ -50,14 +49,13 @@ static weft_status check_adapters(const weft__use *use, const char *format) {
 }
 
 weft_status weft__export_gguf_lora(weft__use *use, const char *path, weft__exported *exported) {
-    WEFT_TRY(check_adapters(use, "gguf-lora"));
+    WEFT_TRY(weft__export_check_adapters(use, "gguf-lora"));
     WEFT_TRY(weft_published_save_gguf_lora(use->model.module, use->config.published, path));
     snprintf(exported->files[0], WEFT__EXPORT_PATH, "%s", path);
     return WEFT_OK;
 }
 
 weft_status weft__export_peft(weft__use *use, const char *folder, weft__exported *exported) {
-    WEFT_TRY(check_adapters(use, "peft"));
     WEFT_TRY(
         weft_published_save_lora(use->model.module, use->config.published, use->config.model_init, folder));
     if (!weft__join(exported->files[0], WEFT__EXPORT_PATH, folder, "adapter_model.safetensors") ||

@@ -58,6 +58,17 @@ static weft_status gather(const weft__use *use, const char *run, metadata *m) {
     return add_file(m, run, "tokenizer.json", "tokenizer.json");
 }
 
+bool weft__export_safetensors_wrote(const char *path) {
+    weft_safetensors *file;
+    size_t count = 0;
+    bool found = false;
+    if (weft_safetensors_open(NULL, path, &file) != WEFT_OK) return false;
+    const weft_metadata *list = weft_safetensors_metadata(file, &count);
+    for (size_t i = 0; i < count; i++) found = found || strcmp(list[i].key, "weft") == 0;
+    weft_safetensors_close(file);
+    return found;
+}
+
 weft_status weft__export_safetensors(weft__use *use, const char *run, const char *path,
                                      weft__exported *exported) {
     weft_entry *entries = NULL;
