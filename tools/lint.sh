@@ -18,12 +18,15 @@ if [ -e tools/gen_ops.py ]; then
         status=1
     fi
 fi
-if python3 tools/gen_configuration.py --check; then
-    echo "generated: docs/configuration.md is up to date"
-else
-    echo "generated: docs/configuration.md is out of date: run tools/gen_configuration.py"
-    status=1
-fi
+for generator in "gen_configuration docs/configuration.md" "gen_limits SECURITY.md"; do
+    read -r tool page <<<"$generator"
+    if python3 "tools/$tool.py" --check; then
+        echo "generated: $page is up to date"
+    else
+        echo "generated: $page is out of date: run tools/$tool.py"
+        status=1
+    fi
+done
 python3 tools/check_headers.py || status=1
 python3 tools/check_symbols.py "$build" || status=1
 

@@ -5,6 +5,10 @@
 #include "base/utf8.h"
 
 void weft__buffer_put(weft__buffer *b, const char *text, size_t bytes) {
+    if (b->most && bytes > b->most - b->bytes) {
+        b->failed = b->full = true;
+        return;
+    }
     if (bytes > b->capacity - b->bytes) {
         size_t wanted = b->bytes + bytes;
         wanted += wanted / 2 + 64;
@@ -27,7 +31,8 @@ void weft__buffer_put_point(weft__buffer *b, uint32_t point) {
 
 void weft__buffer_set(weft__buffer *b, const char *text, size_t bytes) {
     b->bytes = 0;
-    b->failed = false;
+    b->most = 0;
+    b->failed = b->full = false;
     weft__buffer_put(b, text, bytes);
 }
 

@@ -99,14 +99,14 @@ static weft_status whole_folder(const exporting *e, const weft__use *use, char f
 
 static weft_status export_huggingface(const exporting *e, weft__use *use, weft__exported *exported) {
     char folder[WEFT__EXPORT_PATH];
-    WEFT_TRY(weft__export_check_published(use, "huggingface"));
+    WEFT_TRY(weft__export_needs_published(use, "huggingface"));
     WEFT_TRY(whole_folder(e, use, folder));
     return weft__export_published(use, folder, exported);
 }
 
 static weft_status export_peft(const exporting *e, weft__use *use, weft__exported *exported) {
     char folder[WEFT__EXPORT_PATH];
-    WEFT_TRY(weft__export_check_adapters(use, "peft"));
+    WEFT_TRY(weft__export_needs_adapters(use, "peft"));
     WEFT_TRY(whole_folder(e, use, folder));
     return weft__export_peft(use, folder, exported);
 }
@@ -148,7 +148,13 @@ static const struct format *format_of(const char *name) {
 
 static void tell(const weft__exported *exported) {
     for (int i = 0; i < 3; i++)
-        if (exported->files[i][0]) weft__print(stdout, "wrote %s\n", exported->files[i]);
+        if (exported->files[i][0] && !weft__is_stream(exported->files[i]))
+            weft__print(stdout, "wrote %s\n", exported->files[i]);
+    if (exported->of)
+        weft__print(
+            stdout,
+            "the run kept %lld of the %lld positions of the published model, and so does the export\n",
+            (long long)exported->positions, (long long)exported->of);
     if (exported->weights == 0) return;
     weft__print(stdout, "%lld bytes of weights%s, %lld bytes of memory\n", (long long)exported->weights,
                 exported->files[0][0] ? ", in a file of their own because they are more than 4 MiB" : "",
@@ -187,8 +193,9 @@ static bool needs_data(const weft__config *config) {
 static weft_status run_export(const exporting *e, const struct format *format, weft__use *use) {
     weft__exported exported = {.files = {"", "", ""}};
     weft__config config;
-    WEFT_TRY(weft__use_config(e->dir, format->device, &config));
-    const weft_status status = format->run == export_c ? check_for_c(e, &config) : WEFT_OK;
+    weft__config_init(&config);
+    weft_status status = weft__use_config(e->dir, format->device, &config);
+    if (status == WEFT_OK && format->run == export_c) status = check_for_c(e, &config);
     const bool merges = config.lora_rank > 0; /* into weights of f32 */
     const weft__use_options options = {.device = format->device,
                                        .precision = merges ? "f32" : format->precision,
@@ -208,8 +215,10 @@ static weft_status run_export(const exporting *e, const struct format *format, w
 static weft_status export_files(const exporting *e) {
     char path[WEFT__EXPORT_PATH];
     WEFT_TRY(weights_path(e, NULL, ".gguf", path));
+    weft__exported exported = {.files = {"", "", ""}};
     WEFT_TRY(weft__export_files(e->dir, path, type_of(e)));
-    weft__print(stdout, "wrote %s\n", path);
+    snprintf(exported.files[0], sizeof exported.files[0], "%s", path);
+    tell(&exported);
     return WEFT_OK;
 }
 

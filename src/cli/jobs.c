@@ -116,7 +116,7 @@ static weft_status check_job(weft__jobs *jobs, size_t index) {
     weft__config config;
     weft__config_init(&config);
     weft_status status = job_config(jobs, job, index > 0, &config);
-    if (status == WEFT_OK) status = weft__loop_absolute(&config);
+    if (status == WEFT_OK) status = weft__config_absolute(&config);
     if (status == WEFT_OK && jobs->run && weft__join(dir, sizeof dir, jobs->run, job->name) &&
         weft__is_run(dir))
         status = refuse_other(dir, &config);

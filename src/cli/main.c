@@ -74,6 +74,7 @@ int main(int argc, char **argv) {
     hold_standard_files();
     setvbuf(stderr, line, _IOLBF, sizeof line); /* messages of several processes do not mix within a line */
     weft__dataset_tell = tell;
+    weft__quiet_searches();
     if (argc > 0 && argv[0][0]) weft__program = argv[0];
     signal(SIGPIPE, SIG_IGN); /* write() reports the error instead */
     signal(SIGXFSZ, SIG_IGN);

@@ -87,8 +87,8 @@ static weft_status encode_block(job *j, const char *text, size_t bytes) {
     const double began = weft__now();
     do { /* once more, if there are more tokens than bytes */
         WEFT_TRY(make_room(j, count));
-        status = weft_tokenizer_encode(j->tokenizer, text, bytes, j->ids + j->count, j->capacity - j->count,
-                                       &count);
+        status = weft_tokenizer_encode_special(j->tokenizer, text, bytes, j->ids + j->count,
+                                               j->capacity - j->count, &count);
     } while (status == WEFT_ERR_ARGUMENT && count > j->capacity - j->count);
     WEFT_TRY(status);
     j->seconds += weft__now() - began;

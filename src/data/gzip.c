@@ -11,11 +11,11 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "base/limits.h"
+
 #define DEFLATE_RATIO_MAX 1032 /* the highest ratio of deflate, from zlib's page "technical details" */
-#define RATIO_MOST        32   /* far above real text and numbers, far below a bomb */
-#define FREE_BYTES        ((uint64_t)64 << 20) /* small files may have a higher ratio */
-#define CHUNK_MAX         ((size_t)1 << 30)    /* zlib counts in unsigned int */
-#define CHUNK_PACED       ((size_t)1 << 20)    /* bytes unpacked between two checks of the ratio */
+#define CHUNK_MAX         ((size_t)1 << 30) /* zlib counts in unsigned int */
+#define CHUNK_PACED       ((size_t)1 << 20) /* bytes unpacked between two checks of the ratio */
 
 typedef struct gunzip {
     weft_context *ctx;
@@ -69,7 +69,7 @@ static voidpf zlib_alloc(voidpf ctx, uInt items, uInt size) {
 static void zlib_free(voidpf ctx, voidpf p) { weft__free(ctx, p); }
 
 /* Returns how many bytes `packed` bytes may become if the caller set no limit. */
-static uint64_t allowance(size_t packed) { return FREE_BYTES + (uint64_t)packed * RATIO_MOST; }
+static uint64_t allowance(size_t packed) { return WEFT__UNPACK_FREE + (uint64_t)packed * WEFT__UNPACK_RATIO; }
 
 static bool too_large(const gunzip *g) {
     return g->out_done > g->limit || (g->paced && g->out_done > allowance(g->in_done));
@@ -79,7 +79,7 @@ static weft_status fail_ratio(const gunzip *g) {
     return weft__fail(g->ctx, WEFT_ERR_FORMAT,
                       "%s: byte %zu: the file unpacks to more than 64 MiB and %d times its packed bytes; if "
                       "that is right, unpack it first",
-                      g->name, g->in_done, RATIO_MOST);
+                      g->name, g->in_done, WEFT__UNPACK_RATIO);
 }
 
 static weft_status fail_too_large(const gunzip *g) {

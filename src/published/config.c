@@ -7,6 +7,7 @@
 
 #include <weft/data.h>
 
+#include "base/option.h"
 #include "base/text.h"
 #include "io/json.h"
 #include "published/fields.h"
@@ -40,7 +41,7 @@ int64_t weft__field_int(weft__fields *f, const char *name, int64_t otherwise) {
 double weft__field_number(weft__fields *f, const char *name, double otherwise) {
     const json_t *value = field(f, name);
     if (!value) return otherwise;
-    if (json_is_number(value) && json_number_value(value) >= 0) return json_number_value(value);
+    if (json_is_number(value) && json_number_value(value) >= 0) return weft__given(json_number_value(value));
     weft__field_fail(f, WEFT_ERR_FORMAT, name, "the value must be a number of at least 0");
     return otherwise;
 }
@@ -137,6 +138,7 @@ void weft__field_rotation(weft__fields *f, double base, int64_t head_width, weft
     }
     o->rotation.channels = (int64_t)(f->share * (double)head_width);
     o->window_rotation.channels = o->rotation.channels;
+    if (o->rotation.channels == 0) o->positions = WEFT_POSITION_NONE; /* as an option, 0 would be all */
     if (o->rotation.scaling.kind == WEFT_ROTARY_LONG)
         weft__field_longrope(f, json_is_object(all) ? all : scaling, p);
 }

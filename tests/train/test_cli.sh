@@ -73,7 +73,7 @@ expect 0 '' "$weft" init mlp --data table.csv --out made.yaml
 expect 2 'made.yaml exists already: .*--force' "$weft" init mlp --out made.yaml
 expect 2 'run: give the name of a folder' "$weft" train gpt.yaml --run ''
 printf 'a,kind\n1,x\344\n2,y\n' >latin.csv
-expect 3 'latin.csv: the name of class 0 is not UTF-8' "$weft" train mlp.yaml --set data.path=latin.csv \
+expect 3 'latin.csv: line 2, byte 4 of the line: 0xe4 is not UTF-8' "$weft" train mlp.yaml --set data.path=latin.csv \
     --set data.test_path=latin.csv --set data.val_fraction=0
 one_line
 check "no run folder was made by failures" test ! -e runs

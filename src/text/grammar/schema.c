@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "text/grammar/schema.h"
 
 /* What a keyword is for. */
@@ -249,7 +250,8 @@ static weft_status read_all(weft__schema *s) {
 }
 
 static weft_status parse_schema(weft__schema *s, const char *schema, size_t bytes) {
-    static const weft__json_limits limits = {.depth = 64, .values = 1 << 18, .items = 1 << 16};
+    static const weft__json_limits limits = {
+        .depth = WEFT__SCHEMA_DEPTH, .values = WEFT__SCHEMA_VALUES, .items = WEFT__SCHEMA_ITEMS};
     weft__json json;
     char problem[256];
     weft__json_open(&json, s->ctx);

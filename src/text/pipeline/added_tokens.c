@@ -46,6 +46,7 @@ weft_status weft__added_tokens_index(weft__reader *r) {
         weft__added_set *set = &p->sets[token->normalized];
         if (!piece.bytes) continue;
         if (token->normalized) {
+            weft__pipeline_begin(r->t, piece.bytes);
             WEFT_TRY(weft__normalize(r->t, &piece));
             if (!piece.bytes) continue;
             if (piece.text != token->content.text) weft__buffer_set(&token->content, piece.text, piece.bytes);
@@ -63,13 +64,13 @@ weft_status weft__added_tokens_index(weft__reader *r) {
 /* ---- cutting ---- */
 
 /* Finds the first place at or after `at` where a token is spelled. */
-static bool find_added(const weft__added_set *set, const weft__piece *piece, size_t at, size_t *begin,
-                       size_t *end, size_t *index) {
+static bool find_added(weft__pipeline *p, const weft__added_set *set, const weft__piece *piece, size_t at,
+                       size_t *begin, size_t *end, size_t *index) {
     for (; at < piece->bytes; at++) {
         uint32_t node = 0;
         bool found = false;
         if (!set->starts[(unsigned char)piece->text[at]]) continue;
-        for (size_t i = at; i < piece->bytes; i++) {
+        for (size_t i = at; i < piece->bytes && weft__spend(&p->steps_left, 1); i++) {
             node = weft__trie_child(&set->trie, node, (unsigned char)piece->text[i]);
             if (!node) break;
             if (set->trie.values[node] < 0) continue;
@@ -124,7 +125,7 @@ weft_status weft__added_tokens_cut(weft__encoding *e, int set, const weft__piece
     weft__pipeline *p = e->t->pipeline;
     size_t at = 0, done = 0, begin, end, index;
     if (!p->sets[set].count) return next(e, piece);
-    while (find_added(&p->sets[set], piece, at, &begin, &end, &index)) {
+    while (find_added(p, &p->sets[set], piece, at, &begin, &end, &index)) {
         const weft__added_token *token = &p->added[index];
         at = end;
         if (token->single_word && is_within_word(piece, begin, end)) continue;
@@ -136,6 +137,7 @@ weft_status weft__added_tokens_cut(weft__encoding *e, int set, const weft__piece
         weft__put_id(e->out, token->id);
         done = end;
     }
+    WEFT_TRY(weft__pipeline_work(e->t, 1)); /* find_added ends early when no step is left */
     if (done >= piece->bytes) return WEFT_OK;
     const weft__piece rest = {piece->text + done, piece->bytes - done, piece->first && done == 0};
     return next(e, &rest);

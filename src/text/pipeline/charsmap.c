@@ -145,7 +145,8 @@ weft_status weft__charsmap_run(weft__part *part, const char *text, size_t bytes,
         return WEFT_OK;
     }
     for (size_t at = 0; at < bytes && part->longest;) {
-        const char *to = charsmap_find(map, text + at, bytes - at, true, &matched);
+        const char *to = charsmap_find(
+            map, text + at, bytes - at < WEFT__AFFIX_MAX ? bytes - at : WEFT__AFFIX_MAX, true, &matched);
         uint32_t c;
         if (!to) matched = weft__read_point(text, bytes, at, &c);
         weft__buffer_put(out, to ? to : text + at, to ? strlen(to) : matched);

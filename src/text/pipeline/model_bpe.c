@@ -75,6 +75,10 @@ static weft_status read_options(weft__reader *r, const json_t *json) {
         return weft__reader_fail(r, WEFT_ERR_UNSUPPORTED, "dropout makes ids random: set it to null");
     WEFT_TRY(weft__read_text(r, json, "continuing_subword_prefix", &p->prefix));
     WEFT_TRY(weft__read_text(r, json, "end_of_word_suffix", &p->suffix));
+    if (p->prefix.bytes > WEFT__AFFIX_MAX || p->suffix.bytes > WEFT__AFFIX_MAX)
+        return weft__reader_fail(r, WEFT_ERR_UNSUPPORTED,
+                                 "continuing_subword_prefix and end_of_word_suffix have at most %d bytes",
+                                 WEFT__AFFIX_MAX);
     WEFT_TRY(weft__read_bool(r, json, "byte_fallback", &p->byte_fallback));
     WEFT_TRY(weft__read_bool(r, json, "fuse_unk", &p->fuse_unknown));
     return weft__read_bool(r, json, "ignore_merges", &p->ignore_merges);

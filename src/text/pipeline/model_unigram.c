@@ -44,8 +44,9 @@ static weft_status find_path(weft__encoding *e, const char *word, size_t bytes) 
     for (size_t at = 0, next; at < bytes; at = next) {
         uint32_t point, node = 0;
         bool single = false;
+        size_t i = at;
         next = at + weft__read_point(word, bytes, at, &point);
-        for (size_t i = at; i < bytes; i++) {
+        for (; i < bytes; i++) {
             node = weft__trie_child(&p->trie, node, (unsigned char)word[i]);
             if (!node) break;
             int32_t id = p->trie.values[node];
@@ -53,6 +54,7 @@ static weft_status find_path(weft__encoding *e, const char *word, size_t bytes) 
             offer(&path[i + 1], at, id, path[at].score + p->scores[id]);
             single |= i + 1 == next;
         }
+        WEFT_TRY(weft__pipeline_work(e->t, i - at));
         if (single) continue;
         if (p->unknown < 0)
             return weft__fail(e->t->ctx, WEFT_ERR_INDEX,

@@ -38,10 +38,9 @@ static weft_status put_unknown_word(weft__encoding *e) {
 }
 
 /* Returns the length of the longest token at a node with which the text begins, or 0. */
-static size_t longest_token(const weft__pipeline *p, uint32_t node, const char *text, size_t bytes,
-                            int32_t *id) {
+static size_t longest_token(weft__pipeline *p, uint32_t node, const char *text, size_t bytes, int32_t *id) {
     size_t longest = 0;
-    for (size_t i = 0; i < bytes && node != UINT32_MAX; i++) {
+    for (size_t i = 0; i < bytes && node != UINT32_MAX && weft__spend(&p->steps_left, 1); i++) {
         node = weft__trie_child(&p->trie, node, (unsigned char)text[i]);
         if (!node) break;
         if (p->trie.values[node] < 0) continue;
@@ -52,7 +51,7 @@ static size_t longest_token(const weft__pipeline *p, uint32_t node, const char *
 }
 
 static weft_status wordpiece_encode(weft__encoding *e, const char *word, size_t bytes) {
-    const weft__pipeline *p = e->t->pipeline;
+    weft__pipeline *p = e->t->pipeline;
     size_t characters = 0, at = 0, before = e->out->count;
     for (size_t i = 0; i < bytes; i++) characters += ((unsigned char)word[i] & 0xc0) != 0x80;
     while (at < bytes && characters <= p->longest) {
@@ -62,6 +61,7 @@ static weft_status wordpiece_encode(weft__encoding *e, const char *word, size_t 
         weft__put_id(e->out, id);
         at += n;
     }
+    WEFT_TRY(weft__pipeline_work(e->t, 1)); /* longest_token ends early when no step is left */
     if (at == bytes) return WEFT_OK;
     e->out->count = before;
     return put_unknown_word(e);

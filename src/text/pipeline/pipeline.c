@@ -9,6 +9,45 @@ int32_t weft__model_id(const weft_tokenizer *t, const char *token, size_t bytes)
     return t->slot_count ? t->slots[weft__tokenizer_slot(t, token, bytes)] : -1;
 }
 
+/* ---- budgets ---- */
+
+void weft__pipeline_begin(weft_tokenizer *t, size_t bytes) {
+    weft__pipeline *p = t->pipeline;
+    p->text_left = p->text_most = (uint64_t)bytes * WEFT__GROWTH_RATIO + WEFT__GROWTH_FREE;
+    p->steps_left = (uint64_t)bytes * WEFT__WORK_RATIO + WEFT__WORK_FREE;
+}
+
+weft_status weft__pipeline_work(weft_tokenizer *t, uint64_t steps) {
+    if (weft__spend(&t->pipeline->steps_left, steps)) return WEFT_OK;
+    return weft__fail(
+        t->ctx, WEFT_ERR_UNSUPPORTED,
+        "the tokenizer takes more than %d steps for each byte of a text: use the tokenizer.json "
+        "that the model's authors published",
+        WEFT__WORK_RATIO);
+}
+
+static weft_status fail_growth(const weft_tokenizer *t) {
+    return weft__fail(t->ctx, WEFT_ERR_UNSUPPORTED,
+                      "the tokenizer makes more than %d bytes of each byte of a text: use the tokenizer.json "
+                      "that the model's authors published",
+                      WEFT__GROWTH_RATIO);
+}
+
+weft_status weft__pipeline_grow(weft_tokenizer *t, uint64_t bytes) {
+    return weft__spend(&t->pipeline->text_left, bytes) ? weft__pipeline_work(t, bytes) : fail_growth(t);
+}
+
+void weft__room_begin(const weft_tokenizer *t, weft__buffer *room) {
+    weft__buffer_set(room, NULL, 0);
+    room->most = t->pipeline->text_most;
+}
+
+weft_status weft__room_check(weft_tokenizer *t, const weft__buffer *room) {
+    if (room->full) return fail_growth(t);
+    WEFT_TRY(weft__pipeline_work(t, room->bytes));
+    return weft__buffer_check(room);
+}
+
 /* ---- normalization ---- */
 
 weft_status weft__normalize(weft_tokenizer *t, weft__piece *piece) {
@@ -16,9 +55,10 @@ weft_status weft__normalize(weft_tokenizer *t, weft__piece *piece) {
     for (size_t i = 0; i < p->normalizers.count; i++) {
         weft__part *part = &p->normalizers.list[i];
         weft__buffer *room = &p->rooms[1 + i % 2];
-        weft__buffer_set(room, NULL, 0);
+        weft__room_begin(t, room);
+        WEFT_TRY(weft__pipeline_work(t, piece->bytes));
         WEFT_TRY(part->type->normalize(part, piece->text, piece->bytes, room));
-        WEFT_TRY(weft__buffer_check(room));
+        WEFT_TRY(weft__room_check(t, room));
         piece->text = room->text ? room->text : "";
         piece->bytes = room->bytes;
     }
@@ -79,6 +119,7 @@ static weft_status pipeline_encode(const weft_tokenizer *tokenizer, const weft__
     weft__encoding e = {t, span->name, out};
     weft__piece piece = {span->text, span->bytes, true};
     if (!span->bytes) return WEFT_OK;
+    weft__pipeline_begin(t, span->bytes);
     if (find_bad_byte(span, 0) < span->bytes) {
         WEFT_TRY(weft__replace_bad_bytes(span, room));
         piece.text = room->text;
@@ -98,12 +139,14 @@ weft_status weft__pipeline_decode(weft_tokenizer *t, weft__decoding *d, int32_t 
         *text = p->added[added - 1].content.text;
         *bytes = p->added[added - 1].content.bytes;
     }
+    weft__pipeline_begin(t, *bytes);
     for (size_t i = 0; i < p->decoders.count; i++) {
         weft__part *part = &p->decoders.list[i];
         weft__buffer *room = &p->words[i % 2];
-        weft__buffer_set(room, NULL, 0);
+        weft__room_begin(t, room);
+        WEFT_TRY(weft__pipeline_work(t, *bytes));
         WEFT_TRY(part->type->decode(part, d, *text, *bytes, room));
-        WEFT_TRY(weft__buffer_check(room));
+        WEFT_TRY(weft__room_check(t, room));
         *text = room->text ? room->text : "";
         *bytes = room->bytes;
     }

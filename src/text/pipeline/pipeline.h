@@ -17,6 +17,7 @@
 #include <jansson.h>
 
 #include "base/buffer.h"
+#include "base/limits.h"
 #include "text/merges.h"
 
 /* ---- characters: unicode.c ---- */
@@ -45,6 +46,7 @@ typedef struct weft__search {
     const char *text;
     size_t bytes, at, last; /* `last` is the end of the last match; SIZE_MAX: there was none */
     size_t begin, end;      /* the current match */
+    uint64_t steps_left;
 } weft__search;
 
 weft__search weft__search_of(weft__regex *regex, const char *text, size_t bytes);
@@ -251,6 +253,8 @@ typedef struct weft__pipeline {
     bool frame_configured;    /* the frame is not in tokenizer.json, but in a file beside it */
     weft__buffer rooms[3];    /* work memory: a text without bad bytes, two steps of normalization */
     weft__buffer words[2];    /* work memory of models and decoders */
+    uint64_t text_most;       /* bytes that the text, or the token, at hand may become */
+    uint64_t text_left, steps_left;
     /* ---- the model ---- */
     const weft__model_type *model;
     weft__buffer prefix, suffix; /* continuing_subword_prefix, end_of_word_suffix */
@@ -273,6 +277,17 @@ void weft__pipeline_free(weft_tokenizer *t);
 
 /* Copies a text, with U+FFFD for each malformed sequence. Python's errors="replace" does the same. */
 weft_status weft__replace_bad_bytes(const weft__span *span, weft__buffer *room);
+
+/* ---- what a file may ask for: limits.h ---- */
+
+/* Starts the budget of a text or a token. */
+void weft__pipeline_begin(weft_tokenizer *t, size_t bytes);
+/* These take steps, or bytes of text, from it. WEFT_ERR_UNSUPPORTED: it is used up. */
+weft_status weft__pipeline_work(weft_tokenizer *t, uint64_t steps);
+weft_status weft__pipeline_grow(weft_tokenizer *t, uint64_t bytes);
+/* Empties the work memory of a part, which may then hold what the text may become. */
+void weft__room_begin(const weft_tokenizer *t, weft__buffer *room);
+weft_status weft__room_check(weft_tokenizer *t, const weft__buffer *room);
 
 /* Normalizes a text. The result is valid until the next call. */
 weft_status weft__normalize(weft_tokenizer *t, weft__piece *piece);

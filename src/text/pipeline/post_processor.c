@@ -13,9 +13,20 @@ weft_status weft__frame_put(weft_tokenizer *t, weft__frame *frame, int32_t id, i
 
 /* Checks that an id is in the vocabulary, and appends it. */
 static weft_status frame_put_id(weft__reader *r, weft__frame *frame, const json_t *id, int32_t type) {
+    if (frame->count >= WEFT__FRAME_MAX)
+        return weft__reader_fail(r, WEFT_ERR_UNSUPPORTED, "more than %d special tokens around a text",
+                                 WEFT__FRAME_MAX);
     if (!json_is_integer(id) || json_integer_value(id) < 0 || (uint64_t)json_integer_value(id) >= r->t->count)
         return weft__reader_fail(r, WEFT_ERR_FORMAT, "a special token has no id of the vocabulary");
     return weft__frame_put(r->t, frame, (int32_t)json_integer_value(id), type);
+}
+
+/* A text stands once in a template. */
+static weft_status frame_put_place(weft__reader *r, weft__frame *frame, int32_t place, int32_t type) {
+    for (size_t i = 0; i < frame->count; i++)
+        if (frame->items[i].id == place)
+            return weft__reader_fail(r, WEFT_ERR_UNSUPPORTED, "the template has a text twice");
+    return weft__frame_put(r->t, frame, place, type);
 }
 
 /* {"SpecialToken": {"id": "[CLS]", "type_id": 0}} or {"Sequence": {"id": "A", "type_id": 0}} */
@@ -25,8 +36,7 @@ static weft_status read_item(weft__reader *r, weft__frame *frame, const json_t *
     const char *name = json_string_value(json_object_get(used, "id"));
     const int32_t type = json_integer_value(json_object_get(used, "type_id")) == 1;
     if (place)
-        return weft__frame_put(r->t, frame, name && *name == 'B' ? WEFT__OTHER_PLACE : WEFT__TEXT_PLACE,
-                               type);
+        return frame_put_place(r, frame, name && *name == 'B' ? WEFT__OTHER_PLACE : WEFT__TEXT_PLACE, type);
     const json_t *ids = name ? json_object_get(json_object_get(tokens, name), "ids") : NULL;
     if (!json_is_array(ids))
         return weft__reader_fail(r, WEFT_ERR_FORMAT, "the template names '%.40s', which special_tokens lacks",

@@ -13,7 +13,11 @@ static const char *const behaviours[] = {"Removed",        "Isolated",   "Merged
 weft_status weft__pre_tokenize(weft__encoding *e, size_t step, const weft__piece *piece) {
     weft__pipeline *p = e->t->pipeline;
     if (!piece->bytes) return WEFT_OK;
-    if (step == p->pre_tokenizers.count) return p->model->encode(e, piece->text, piece->bytes);
+    WEFT_TRY(weft__pipeline_work(e->t, piece->bytes));
+    if (step == p->pre_tokenizers.count) {
+        WEFT_TRY(weft__pipeline_grow(e->t, piece->bytes));
+        return p->model->encode(e, piece->text, piece->bytes);
+    }
     weft__part *part = &p->pre_tokenizers.list[step];
     return part->type->cut(part, e, step, piece);
 }
@@ -22,6 +26,12 @@ static weft__splitter splitter_of(const weft__part *p, weft__encoding *e, size_t
                                   const weft__piece *piece) {
     return (weft__splitter){
         .e = e, .step = step + 1, .piece = piece, .behaviour = p->behaviour, .invert = p->invert};
+}
+
+/* Checks the work memory of a part, which stays while the next parts work. */
+static weft_status check_room(weft__part *p, weft__encoding *e) {
+    WEFT_TRY(weft__room_check(e->t, &p->room));
+    return weft__pipeline_grow(e->t, p->room.bytes);
 }
 
 /* ---- ByteLevel ---- */
@@ -39,11 +49,11 @@ static weft_status read_byte_level(weft__reader *r, const json_t *json, weft__pa
 /* Writes the bytes of a piece as characters, before or after it is cut. */
 static weft_status cut_byte_level(weft__part *p, weft__encoding *e, size_t step, const weft__piece *piece) {
     weft__piece from = *piece;
-    weft__buffer_set(&p->room, NULL, 0);
+    weft__room_begin(e->t, &p->room);
     if (p->add_space && from.text[0] != ' ') {
         weft__buffer_put(&p->room, " ", 1);
         weft__buffer_put(&p->room, from.text, from.bytes);
-        WEFT_TRY(weft__buffer_check(&p->room));
+        WEFT_TRY(check_room(p, e));
         from.text = p->room.text;
         from.bytes = p->room.bytes;
     }
@@ -55,10 +65,10 @@ static weft_status cut_byte_level(weft__part *p, weft__encoding *e, size_t step,
 /* The second half of ByteLevel is a part of its own, which follows it unless the model takes bytes. */
 static weft_status cut_byte_characters(weft__part *p, weft__encoding *e, size_t step,
                                        const weft__piece *piece) {
-    weft__buffer_set(&p->room, NULL, 0);
+    weft__room_begin(e->t, &p->room);
     for (size_t i = 0; i < piece->bytes; i++)
         weft__buffer_put_point(&p->room, weft__bpe_point((unsigned char)piece->text[i]));
-    WEFT_TRY(weft__buffer_check(&p->room));
+    WEFT_TRY(check_room(p, e));
     const weft__piece written = {p->room.text, p->room.bytes, piece->first};
     return weft__pre_tokenize(e, step + 1, &written);
 }
@@ -178,7 +188,7 @@ static weft_status cut_metaspace(weft__part *p, weft__encoding *e, size_t step, 
     const size_t bytes = piece->bytes, size = p->text.bytes;
     bool marked = text[0] == ' ' || (bytes >= size && memcmp(text, p->text.text, size) == 0);
     bool prepends = p->prepend == WEFT__PREPEND_ALWAYS || (p->prepend == WEFT__PREPEND_FIRST && piece->first);
-    weft__buffer_set(&p->room, NULL, 0);
+    weft__room_begin(e->t, &p->room);
     if (prepends && !marked) weft__buffer_put(&p->room, p->text.text, size);
     for (size_t at = 0; at < bytes;) {
         const char *space = memchr(text + at, ' ', bytes - at);
@@ -187,7 +197,7 @@ static weft_status cut_metaspace(weft__part *p, weft__encoding *e, size_t step, 
         if (space) weft__buffer_put(&p->room, p->text.text, size);
         at = end + 1;
     }
-    WEFT_TRY(weft__buffer_check(&p->room));
+    WEFT_TRY(check_room(p, e));
     const weft__piece written = {p->room.text, p->room.bytes, piece->first};
     if (!p->split) return weft__pre_tokenize(e, step + 1, &written);
     weft__splitter s = splitter_of(p, e, step, &written);

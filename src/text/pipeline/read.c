@@ -88,6 +88,8 @@ weft_status weft__read_choice(const weft__reader *r, const json_t *json, const c
 
 static weft_status add_part(weft__reader *r, weft__parts *parts, const weft__part_type *type,
                             weft__part **part) {
+    if (parts->count == WEFT__PARTS_MAX)
+        return weft__reader_fail(r, WEFT_ERR_UNSUPPORTED, "more than %d parts", WEFT__PARTS_MAX);
     if (!weft__grow(r->t->ctx, &parts->list, &parts->capacity, parts->count, sizeof *parts->list))
         return weft__fail_oom(r->t->ctx, parts->count * sizeof *parts->list, "a tokenizer");
     *part = &parts->list[parts->count++];

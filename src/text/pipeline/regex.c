@@ -31,6 +31,7 @@ struct weft__regex {
     pcre2_general_context *memory;
     pcre2_code *code;
     pcre2_match_data *match;
+    pcre2_match_context *limits;
 };
 
 /* ---- from Oniguruma's syntax to PCRE2's ---- */
@@ -250,7 +251,9 @@ static weft_status regex_compile(weft__regex *r, const char *where, const char *
     }
     (void)pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE); /* without JIT, matching is slower */
     r->match = pcre2_match_data_create(1, r->memory);
-    return r->match ? WEFT_OK : weft__fail_oom(r->ctx, 0, "a pattern");
+    r->limits = pcre2_match_context_create(r->memory);
+    if (r->limits) pcre2_set_heap_limit(r->limits, WEFT__MATCH_MEMORY / 1024);
+    return r->match && r->limits ? WEFT_OK : weft__fail_oom(r->ctx, 0, "a pattern");
 }
 
 weft_status weft__regex_new(weft_context *ctx, const char *where, const char *pattern, size_t bytes,
@@ -276,6 +279,7 @@ weft_status weft__regex_new(weft_context *ctx, const char *where, const char *pa
 void weft__regex_free(weft__regex *r) {
     if (!r) return;
     pcre2_match_data_free(r->match);
+    pcre2_match_context_free(r->limits);
     pcre2_code_free(r->code);
     pcre2_general_context_free(r->memory);
     weft__free(r->ctx, r);
@@ -284,7 +288,34 @@ void weft__regex_free(weft__regex *r) {
 /* ---- matching ---- */
 
 weft__search weft__search_of(weft__regex *regex, const char *text, size_t bytes) {
-    return (weft__search){.regex = regex, .text = text, .bytes = bytes, .last = SIZE_MAX};
+    return (weft__search){.regex = regex,
+                          .text = text,
+                          .bytes = bytes,
+                          .last = SIZE_MAX,
+                          .steps_left = (uint64_t)bytes * WEFT__WORK_RATIO + WEFT__MATCH_FREE};
+}
+
+static int match_once(const weft__search *m, uint32_t limit) {
+    const weft__regex *r = m->regex;
+    pcre2_set_match_limit(r->limits, limit);
+    const int code =
+        pcre2_match(r->code, (PCRE2_SPTR)m->text, m->bytes, m->at, PCRE2_NO_UTF_CHECK, r->match, r->limits);
+    if (code != PCRE2_ERROR_JIT_STACKLIMIT) return code;
+    return pcre2_match(r->code, (PCRE2_SPTR)m->text, m->bytes, m->at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
+                       r->match, r->limits);
+}
+
+/* PCRE2 limits the steps from each place where a match may begin, and does not tell how many it took. So the
+ * limit grows as long as it is too low, and is taken from what is left, for each place that was tried. */
+static int match_paced(weft__search *m) {
+    for (uint32_t limit = WEFT__MATCH_START;; limit *= 4) {
+        const int code = match_once(m, limit);
+        const size_t end = code < 1 ? m->bytes : pcre2_get_ovector_pointer(m->regex->match)[0];
+        const size_t places = code == PCRE2_ERROR_MATCHLIMIT || end < m->at ? 1 : end - m->at + 1;
+        if (limit > WEFT__MATCH_START && !weft__spend(&m->steps_left, (uint64_t)limit * places))
+            return PCRE2_ERROR_MATCHLIMIT;
+        if (code != PCRE2_ERROR_MATCHLIMIT || limit > UINT32_MAX / 4) return code;
+    }
 }
 
 /* An empty match right after another match does not count, as in rust-onig. */
@@ -293,13 +324,15 @@ weft_status weft__search_next(weft__search *m, bool *found) {
     const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(r->match);
     *found = false;
     while (m->at <= m->bytes) {
-        int code =
-            pcre2_match(r->code, (PCRE2_SPTR)m->text, m->bytes, m->at, PCRE2_NO_UTF_CHECK, r->match, NULL);
-        if (code == PCRE2_ERROR_JIT_STACKLIMIT)
-            code = pcre2_match(r->code, (PCRE2_SPTR)m->text, m->bytes, m->at,
-                               PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, r->match, NULL);
+        const int code = match_paced(m);
         if (code == PCRE2_ERROR_NOMATCH) return WEFT_OK;
         if (code == PCRE2_ERROR_NOMEMORY) return weft__fail_oom(r->ctx, m->bytes, "matching a pattern");
+        if (code == PCRE2_ERROR_MATCHLIMIT || code == PCRE2_ERROR_HEAPLIMIT)
+            return weft__fail(
+                r->ctx, WEFT_ERR_UNSUPPORTED,
+                "tokenizer: byte %zu: a pattern takes more than %d steps for each byte of a text, or "
+                "more than %zu MiB: use the tokenizer.json that the model's authors published",
+                m->at, WEFT__WORK_RATIO, WEFT__MATCH_MEMORY >> 20);
         if (code < 1 || ends[0] > ends[1] || ends[1] < m->at)
             return weft__fail(r->ctx, WEFT_ERR_UNSUPPORTED,
                               "tokenizer: a pattern failed with PCRE2's code %d at byte %zu of a text", code,

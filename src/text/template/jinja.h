@@ -12,14 +12,7 @@
 #include <jansson.h>
 
 #include "base/base.h"
-
-/* No template may hang or take all memory. */
-#define JINJA_SOURCE_MAX ((size_t)1 << 20)   /* bytes of a template */
-#define JINJA_MEMORY_MAX ((size_t)256 << 20) /* bytes of all values of a run */
-#define JINJA_STEPS_MAX  ((uint64_t)10000000)
-#define JINJA_NESTED_MAX 200    /* levels of brackets and blocks in a template, and of values */
-#define JINJA_DEPTH_MAX  400    /* levels of a run, with those of macros */
-#define JINJA_RANGE_MAX  100000 /* numbers of a range, as in jinja2's sandbox */
+#include "base/limits.h"
 
 /* ---- values ---- */
 

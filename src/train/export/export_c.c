@@ -282,6 +282,15 @@ bool weft__export_c_wrote(const char *path) {
     return strstr(head, "written by weft export") || memcmp(head, WEFT__EXPORT_MAGIC, 8) == 0;
 }
 
+/* Reads a file back. */
+static weft_status check_file(const exported_file *file) {
+    weft_bytes bytes;
+    WEFT_TRY(weft_read_file(NULL, file->path, file->size + 1, &bytes));
+    const bool same = bytes.size == file->size && memcmp(bytes.data, file->bytes, bytes.size) == 0;
+    weft_bytes_free(NULL, &bytes);
+    return same ? WEFT_OK : weft__fail(NULL, WEFT_ERR_IO, "%s: the file is not what was written", file->path);
+}
+
 /* Writes the files. After a failure, those that are new are removed; a mix of old and new files does not
  * compile, because their ids differ. */
 static weft_status write_files(const weft__export_options *options, exported_file *files, int count) {
@@ -294,6 +303,7 @@ static weft_status write_files(const weft__export_options *options, exported_fil
         files[i].existed = access(files[i].path, F_OK) == 0;
         status = weft_write_file(NULL, files[i].path, files[i].bytes, files[i].size);
         files[i].written = status == WEFT_OK;
+        if (status == WEFT_OK) status = check_file(&files[i]);
     }
     for (int i = 0; i < count && status != WEFT_OK; i++)
         if (files[i].written && !files[i].existed) unlink(files[i].path);
@@ -314,6 +324,8 @@ static weft_status write_all(const weft__export_source *s, const weft__export_op
     }
     if (status == WEFT_OK) status = render(s, weft__export_header, &files[1]);
     if (status == WEFT_OK) status = render(s, weft__export_body, &files[2]);
+    if (status == WEFT_OK)
+        status = weft__export_check_source(files[2].path, files[1].bytes, files[2].bytes, s->name);
     if (status == WEFT_OK) status = write_files(options, files, 3);
     if (!s->blob) exported->files[0][0] = '\0';
     for (int i = 0; i < 3; i++) weft__free(NULL, files[i].bytes);
