@@ -2,12 +2,14 @@
  * profile is collected. Read next: train/analysis/profile.c. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/profile.h"
 #include "cli/run.h"
 #include "compiler/profile/profile.h"
+#include "io/publish.h"
 #include "train/analysis/profile.h"
 #include "train/output.h"
 
@@ -237,7 +239,9 @@ static weft_status check_trace(const weft__wanted *wanted, const weft__config *c
     weft__output_reads(&output, wanted->config);
     weft__output_reads(&output, config->data_path);
     weft__output_reads(&output, config->model_init);
-    return weft__output_file(&output, trace);
+    WEFT_TRY(weft__output_file(&output, trace));
+    if (force && !weft__is_stream(trace)) (void)unlink(trace); /* it may be read-only */
+    return WEFT_OK;
 }
 
 /* Profiles in all processes that were started with this one. Rank 0 prints. */

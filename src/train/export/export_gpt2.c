@@ -1,6 +1,7 @@
 /* Exports a gpt in GPT-2's published format, with the config.json that transformers needs beside the weights.
  * Must not know: how weights are named (weft_gpt_save). Read next: weft/nn.h. */
 #include <string.h>
+#include <unistd.h>
 
 #include <weft/data.h>
 

@@ -7,6 +7,7 @@
 
 #include <weft/data.h>
 
+#include "io/publish.h"
 #include "train/export/export.h"
 #include "train/run/run_dir.h"
 
@@ -81,6 +82,6 @@ weft_status weft__export_safetensors(weft__use *use, const char *run, const char
     weft_entries_free(use->model.ctx, entries, count);
     for (size_t i = 0; i < m.n_texts; i++) weft__free(NULL, m.texts[i]);
     snprintf(exported->files[0], WEFT__EXPORT_PATH, "%s", path);
-    if (status != WEFT_OK) return status; /* the writer has compared the bytes */
+    if (status != WEFT_OK || weft__is_stream(path)) return status; /* the writer has compared the bytes */
     return weft__export_keep(use->model.ctx, weft_module_load(use->model.module, path), path);
 }
