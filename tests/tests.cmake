@@ -25,9 +25,12 @@ function(weft_choose list)
   set(${list} ${chosen} PARENT_SCOPE)
 endfunction()
 
+add_library(weft_tests_sources OBJECT tests/kernel_sources.c) # part of every test
+weft_own(weft_tests_sources)
+
 # A test that includes headers of train/ or cli/ is also linked with them.
 function(weft_link_test target source)
-  target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/kernel_sources.c)
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:weft_tests_sources>)
   weft_own(${target})
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   if(WEFT_SANITIZE)
