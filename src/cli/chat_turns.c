@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/chat_turns.h"
-#include "train/output.h"
+#include "train/run/output.h"
 
 #define CONFIG_MAX ((size_t)1 << 20) /* bytes of generation_config.json */
 

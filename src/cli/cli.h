@@ -73,7 +73,7 @@ typedef struct weft__option {
             "follow the paths that the run names outside its folder, now and later"                          \
     }
 
-/* The option of commands that write a file which the user names (train/output.h). */
+/* The option of commands that write a file which the user names (train/run/output.h). */
 #define WEFT__FORCE_OPTION(value)                                                                            \
     { "--force", WEFT__OPTION_FLAG, value, "replace an output that this command did not write" }
 

@@ -10,9 +10,9 @@
 #include "cli/grid.h"
 #include "io/publish.h"
 #include "train/config/config.h"
-#include "train/output.h"
 #include "train/report/overlay.h"
 #include "train/report/page.h"
+#include "train/run/output.h"
 
 #define PATH_BYTES 4096
 

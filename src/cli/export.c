@@ -11,7 +11,7 @@
 #include "published/quantize.h"
 #include "train/dataset/dataset.h"
 #include "train/export/export.h"
-#include "train/output.h"
+#include "train/run/output.h"
 #include "train/run/run_dir.h"
 
 enum { NO_BATCH = -1, MOST_BATCH = 65536 };

@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 #include "cli/run.h"
 #include "train/config/config.h"
-#include "train/output.h"
+#include "train/run/output.h"
 
 /* The names of all models and presets, for messages. */
 static const char all[] = ""

@@ -267,6 +267,14 @@ static weft_status jobs_loop(weft__jobs *jobs, jobs_state *s) {
     }
 }
 
+/* Removes the folder if no run began. */
+static void remove_empty(const char *dir) {
+    char found[WEFT__ENTRY_NAME], mark[4096];
+    if (weft__find_foreign(NULL, dir, NULL, found) != WEFT_OK || found[0]) return;
+    if (weft__join(mark, sizeof mark, dir, WEFT__MARK_FILE)) (void)unlink(mark);
+    (void)rmdir(dir);
+}
+
 /* Makes the folder. One that exists must be empty, or have been made for runs. Versions that made no mark
  * left runs of the same names in it. */
 static weft_status make_dir(weft__jobs *jobs, const char *stem) {
@@ -313,7 +321,7 @@ int weft__jobs_run(weft__jobs *jobs, const char *stem) {
     status = jobs_loop(jobs, &s);
     weft__jobs_line_end(&s.progress);
     weft__signals_restore();
-    (void)rmdir(jobs->dir); /* if no run began, the folder is empty */
+    remove_empty(jobs->dir);
     if (status != WEFT_OK) return weft__give_up(NULL, status);
     if (s.stopped) {
         char dir[WEFT__SHELL_WORD(sizeof jobs->dir)];

@@ -14,8 +14,8 @@
 #include "cli/predict.h"
 #include "io/publish.h"
 #include "train/model/predict.h"
-#include "train/output.h"
 #include "train/run/copies.h"
+#include "train/run/output.h"
 
 /* ---- standard input ---- */
 

@@ -11,7 +11,7 @@
 #include "compiler/profile/profile.h"
 #include "io/publish.h"
 #include "train/analysis/profile.h"
-#include "train/output.h"
+#include "train/run/output.h"
 
 weft_status weft__print_profile(weft_profile *profile, uint64_t steps) {
     int64_t length = weft_profile_text(profile, steps, NULL, 0);

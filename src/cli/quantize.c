@@ -12,8 +12,8 @@
 #include "published/tensors.h"
 #include "train/dataset/dataset.h"
 #include "train/export/export.h"
-#include "train/output.h"
 #include "train/report/scores.h"
+#include "train/run/output.h"
 #include "train/run/use.h"
 
 #define PATH_BYTES 4096

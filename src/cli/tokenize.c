@@ -13,7 +13,7 @@
 #include "data/parse.h"
 #include "data/tokens.h"
 #include "text/text_stream.h"
-#include "train/output.h"
+#include "train/run/output.h"
 #include "train/run/progress.h"
 
 #define BLOCK ((size_t)4 << 20) /* about this many bytes of text */

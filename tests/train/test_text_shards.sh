@@ -118,7 +118,7 @@ expect 3 'the data is not what' "$weft" resume half --set train.steps=12
 if [ -d "$bpe" ]; then
     expect 0 'in 1 file' "$weft" tokenize whole.txt --tokenizer "$bpe" --out one.bin
     for data in texts shards lines 'shards/part-*.tar'; do
-        expect 0 'in 1 file' "$weft" tokenize "$data" --tokenizer "$bpe" --out other.bin
+        expect 0 'in 1 file' "$weft" tokenize "$data" --tokenizer "$bpe" --out other.bin --force
         check "$data: the same tokens" cmp one.bin other.bin
     done
     expect 0 'in [0-9]+ files' "$weft" tokenize shards --tokenizer "$bpe" --out token.bin --shard 9000

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "device/c99/c99.h"
 #include "optim/optimizer.h"
-#include "train/output.h"
+#include "train/run/output.h"
 #include "train/run/use.h"
 
 enum { WEFT__EXPORT_PATH = 4096 };

@@ -48,18 +48,18 @@ static weft_status write_config(const weft__use *use, const char *path) {
     weft__json_build(&json, NULL);
     /* the token between the texts of GPT-2 */
     json_t *last = vocabulary == 50257 ? json_integer(50256) : json_null();
-    json_t *object =
-        json_pack("{s:s, s:[s], s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:f, s:f, s:f, s:b, s:O, "
-                  "s:o, s:b, s:b, s:s}",
-                  "written_by", "weft export", "architectures", "GPT2LMHeadModel", "model_type", "gpt2", "activation_function",
-                  activation_of(o->activation), "vocab_size", (json_int_t)vocabulary, "n_positions",
-                  (json_int_t)positions, "n_ctx", (json_int_t)positions, "n_embd", (json_int_t)c->model_width,
-                  "n_layer", (json_int_t)c->model_layers, "n_head", (json_int_t)c->model_heads, "n_inner",
-                  width ? json_integer((json_int_t)width) : json_null(), "attn_pdrop", dropout, "embd_pdrop",
-                  dropout, "resid_pdrop", dropout, "layer_norm_epsilon", c->model_norm_eps,
-                  "initializer_range", 0.02, "scale_attn_weights", 1, "bos_token_id", last, "eos_token_id",
-                  last, "tie_word_embeddings", !c->model_untied_head, "use_cache", 1, "torch_dtype",
-                  c->train_precision == WEFT__PRECISION_F64 ? "float64" : "float32");
+    json_t *object = json_pack(
+        "{s:s, s:[s], s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:f, s:f, s:f, s:b, s:O, "
+        "s:o, s:b, s:b, s:s}",
+        "written_by", "weft export", "architectures", "GPT2LMHeadModel", "model_type", "gpt2",
+        "activation_function", activation_of(o->activation), "vocab_size", (json_int_t)vocabulary,
+        "n_positions", (json_int_t)positions, "n_ctx", (json_int_t)positions, "n_embd",
+        (json_int_t)c->model_width, "n_layer", (json_int_t)c->model_layers, "n_head",
+        (json_int_t)c->model_heads, "n_inner", width ? json_integer((json_int_t)width) : json_null(),
+        "attn_pdrop", dropout, "embd_pdrop", dropout, "resid_pdrop", dropout, "layer_norm_epsilon",
+        c->model_norm_eps, "initializer_range", 0.02, "scale_attn_weights", 1, "bos_token_id", last,
+        "eos_token_id", last, "tie_word_embeddings", !c->model_untied_head, "use_cache", 1, "torch_dtype",
+        c->train_precision == WEFT__PRECISION_F64 ? "float64" : "float32");
     WEFT_TRY(weft__json_text(&json, object, JSON_INDENT(2), "config.json", &text, &bytes));
     weft_status status = weft_write_file(NULL, path, text, bytes);
     weft__free(NULL, text);

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "io/mark.h"
 #include "io/publish.h"
-#include "train/output.h"
+#include "train/run/output.h"
 #include "train/run/signals.h"
 
 enum { PATH_BYTES = 4096 };

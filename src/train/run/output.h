@@ -5,8 +5,8 @@
  * - a pipe or a device is written in place.
  *
  * Must not know: commands, formats. Read next: output.c. */
-#ifndef WEFT_SRC_TRAIN_OUTPUT_H
-#define WEFT_SRC_TRAIN_OUTPUT_H
+#ifndef WEFT_SRC_TRAIN_RUN_OUTPUT_H
+#define WEFT_SRC_TRAIN_RUN_OUTPUT_H
 
 #include "base/base.h"
 
