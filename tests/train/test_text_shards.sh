@@ -134,7 +134,7 @@ if [ -d "$bpe" ]; then
     expect 0 'missing: token-000001.bin, by the numbers of the other files' "$weft" plan gpt.yaml --set data.path='token-*.bin'
     # shellcheck disable=SC2016 # the inner shell expands $1
     expect 3 'token-000002.bin: the text has token [0-9]+, but the model knows only 0 to [0-9]+: this file is of another tokenizer' \
-        bash -c '"$1" tokenize whole.txt --tokenizer byte/tokenizer.json --out token-000000.bin && mv token-000003.bin kept && rm token-0000*[3-9].bin
+        bash -c '"$1" tokenize whole.txt --tokenizer byte/tokenizer.json --out token-000000.bin --force && mv token-000003.bin kept && rm token-0000*[3-9].bin
             "$1" train gpt.yaml --set data.path="token-*.bin" --set data.tokenizer_path=byte/tokenizer.json' - "$weft"
 fi
 expect 0 '' "$weft" tokenize shards --tokenizer pipeline --out pipe.bin
