@@ -73,6 +73,10 @@ typedef struct weft__option {
             "follow the paths that the run names outside its folder, now and later"                          \
     }
 
+/* The option of commands that write a file which the user names (train/run/output.h). */
+#define WEFT__FORCE_OPTION(value)                                                                            \
+    { "--force", WEFT__OPTION_FLAG, value, "replace an output that this command did not write" }
+
 /* The options of all commands that use a trained model. */
 #define WEFT__CHECKPOINT_OPTION(value)                                                                       \
     {"--checkpoint C", WEFT__OPTION_TEXT, value,                                                             \

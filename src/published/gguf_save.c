@@ -195,6 +195,7 @@ static weft_status make_header(saving *s, const weft__gguf_divisor_list *divisor
     WEFT_TRY(weft__gguf_describe(s->ctx, s->from, &s->p, a, h));
     weft__gguf_put_u32(h, "general.file_type", s->format.file_type);
     weft__gguf_put_u32(h, "general.quantization_version", QUANTIZATION_VERSION);
+    weft__gguf_put_maker(h, s->weights ? "quantize" : "export");
     WEFT_TRY(weft__gguf_put_tokenizer(s->ctx, s->from, s->p.gpt.vocab, h));
     for (int i = 0; i < lists; i++)
         weft__gguf_put_tensor(h, divisors[i].name, 1, &divisors[i].count, weft__block_find(WEFT__BLOCK_F32));

@@ -182,6 +182,9 @@ bool weft__gguf_token(const struct weft__gguf *g, const weft__gguf_role *role, c
 /* Whether a path names a GGUF file: it is no folder. */
 bool weft__is_gguf(const char *path);
 
+/* Returns whether a command, such as "export", made a GGUF file. */
+bool weft__gguf_made_by(const char *path, const char *command);
+
 /* Writes the path of a file of a folder. */
 weft_status weft__published_path(weft_context *ctx, const char *folder, const char *file, char out[4096]);
 

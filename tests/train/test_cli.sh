@@ -70,7 +70,7 @@ expect 3 'bad.csv' "$weft" train mlp.yaml --set data.path=bad.csv
 one_line
 expect 0 'model:' "$weft" init gpt
 expect 0 '' "$weft" init mlp --data table.csv --out made.yaml
-expect 8 'made.yaml' "$weft" init mlp --out made.yaml
+expect 2 'made.yaml exists already: .*--force' "$weft" init mlp --out made.yaml
 expect 2 'run: give the name of a folder' "$weft" train gpt.yaml --run ''
 printf 'a,kind\n1,x\344\n2,y\n' >latin.csv
 expect 3 'latin.csv: line 2, byte 4 of the line: 0xe4 is not UTF-8' "$weft" train mlp.yaml --set data.path=latin.csv \

@@ -121,7 +121,7 @@ rm -r model
 
 # ---- chat ----
 printf 'hello\n\n/save talk.json\n/system be brief\nand again\n/save two.json\n/what\n/exit\nnever read\n' >lines.txt
-expect 0 'wrote talk.json' "$weft" chat run --temperature 0 --tokens 8 --system "be kind" <lines.txt
+expect 0 'wrote talk.json' "$weft" chat run --temperature 0 --tokens 8 --system "be kind" --commands <lines.txt
 check "the conversation is JSON" python3 -c '
 import json
 one, two = json.load(open("talk.json"))["messages"], json.load(open("two.json"))["messages"]

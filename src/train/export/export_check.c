@@ -8,6 +8,7 @@
 #include <weft/data.h>
 #include <weft/ops.h>
 
+#include "io/publish.h"
 #include "nn/module.h"
 #include "published/packed.h"
 #include "published/published.h"
@@ -178,6 +179,7 @@ static weft_status check_in(weft_context *ctx, weft_module *model, const char *f
 weft_status weft__export_check(weft_module *model, const char *from, const char *path, const char *file,
                                const char *format) {
     weft_context *ctx;
+    if (weft__is_stream(file ? file : path)) return WEFT_OK;
     if (model) return check_in(model->ctx, model, from, path, file, format);
     WEFT_TRY(weft_open(&(weft_open_options){.device = "cpu"}, &ctx));
     const weft_status status = check_in(ctx, NULL, from, path, file, format);
@@ -256,6 +258,7 @@ static weft_status compare_adapters(adapters_check *c, weft_module *model) {
 weft_status weft__export_check_adapters(weft_module *model, const char *from, const char *base,
                                         const char *path, bool gguf) {
     weft__published p;
+    if (weft__is_stream(path)) return WEFT_OK;
     WEFT_TRY(weft__published_read(model->ctx, from, &p));
     if (gguf) WEFT_TRY(weft__gguf_use_names(model->ctx, from, &p));
     adapters_check c = {.ctx = model->ctx, .path = path, .p = &p};

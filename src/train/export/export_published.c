@@ -7,22 +7,24 @@
 #include "published/published.h"
 #include "train/export/export.h"
 
-/* Refuses runs that did not begin with a published model. Notes whether the run has all its positions. */
-static weft_status check_published(const weft__use *use, const char *format, weft__exported *exported) {
-    const char *published = use->config.published;
-    weft__published p;
-    if (published && use->config.positions) {
-        WEFT_TRY(weft__published_read(NULL, published, &p));
-        if (use->config.positions < p.context) {
-            exported->positions = use->config.positions;
-            exported->of = p.context;
-        }
-    }
-    if (published) return WEFT_OK;
+/* Refuses runs that did not begin with a published model. */
+weft_status weft__export_needs_published(const weft__use *use, const char *format) {
+    if (use->config.published) return WEFT_OK;
     return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                       "export: --to %s is for runs that began with a published model (model.init): use "
                       "--to gpt2 or --to safetensors",
                       format);
+}
+
+/* Notes whether the run has all positions of the published model. */
+static weft_status note_positions(const weft__use *use, weft__exported *exported) {
+    weft__published p;
+    if (!use->config.positions) return WEFT_OK;
+    WEFT_TRY(weft__published_read(NULL, use->config.published, &p));
+    if (use->config.positions >= p.context) return WEFT_OK;
+    exported->positions = use->config.positions;
+    exported->of = p.context;
+    return WEFT_OK;
 }
 
 /* The names are shorter than those of the files that were written, so they fit. */
@@ -41,7 +43,8 @@ weft_status weft__export_keep(weft_context *ctx, weft_status status, const char 
 }
 
 weft_status weft__export_gguf(weft__use *use, const char *path, const char *type, weft__exported *exported) {
-    WEFT_TRY(check_published(use, "gguf", exported));
+    WEFT_TRY(weft__export_needs_published(use, "gguf"));
+    WEFT_TRY(note_positions(use, exported));
     weft_module *m = use->model.module;
     WEFT_TRY(weft_published_save_gguf(m, use->config.published, path, type));
     snprintf(exported->files[0], WEFT__EXPORT_PATH, "%s", path);
@@ -61,7 +64,7 @@ weft_status weft__export_files(const char *from, const char *path, const char *t
 weft_status weft__export_published(weft__use *use, const char *folder, weft__exported *exported) {
     const weft_dtype compute = weft__model_compute(&use->config);
     const weft_dtype dtype = compute == WEFT_BF16 || compute == WEFT_F16 ? compute : WEFT_F32;
-    WEFT_TRY(check_published(use, "huggingface", exported));
+    WEFT_TRY(note_positions(use, exported));
     WEFT_TRY(weft_make_folder(NULL, folder));
     weft_module *m = use->model.module;
     const char *from = use->config.published;
@@ -72,7 +75,7 @@ weft_status weft__export_published(weft__use *use, const char *folder, weft__exp
     return weft__export_keep(m->ctx, status, exported->files[0]);
 }
 
-static weft_status check_adapters(const weft__use *use, const char *format) {
+weft_status weft__export_needs_adapters(const weft__use *use, const char *format) {
     if (use->config.lora_rank > 0) return WEFT_OK;
     return weft__fail(
         NULL, WEFT_ERR_ARGUMENT,
@@ -80,7 +83,7 @@ static weft_status check_adapters(const weft__use *use, const char *format) {
 }
 
 weft_status weft__export_gguf_lora(weft__use *use, const char *path, weft__exported *exported) {
-    WEFT_TRY(check_adapters(use, "gguf-lora"));
+    WEFT_TRY(weft__export_needs_adapters(use, "gguf-lora"));
     const weft__config *c = &use->config;
     weft_module *m = use->model.module;
     WEFT_TRY(weft_published_save_gguf_lora(m, c->published, path));
@@ -90,7 +93,6 @@ weft_status weft__export_gguf_lora(weft__use *use, const char *path, weft__expor
 }
 
 weft_status weft__export_peft(weft__use *use, const char *folder, weft__exported *exported) {
-    WEFT_TRY(check_adapters(use, "peft"));
     const weft__config *c = &use->config;
     weft_module *m = use->model.module;
     WEFT_TRY(weft_published_save_lora(m, c->published, c->model_init, folder));
