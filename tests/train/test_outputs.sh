@@ -156,7 +156,7 @@ one_line
 rm foreign/config.yaml
 refused foreign 'foreign: this folder is no run and holds other files, such as' "$weft" train "${four[@]}" --run foreign
 for command in cv sweep; do
-    more=() && [ $command = sweep ] && more=(optimizer.lr=0.1,0.01)
+    more=() && [ $command = sweep ] && more=("optimizer.lr=0.1,0.01")
     all=(mlp "${more[@]}" --data table.csv --set train.steps=2)
     refused foreign 'holds other files, such as' "$weft" $command "${all[@]}" --run foreign
     expect 0 '' "$weft" $command "${all[@]}" --run $command

@@ -44,7 +44,7 @@ static weft_status number_node(weft_context *ctx, weft_walk *walk, weft_tensor *
             weft__hash_u64(h, (uint64_t)t->offset);
             if (storage->divided) weft__hash_u64(h, storage->divided->identity);
         }
-        walk->n_made += t->sources[1] && !(t->flags & WEFT_NODE_VARIABLE);
+        walk->n_made += t->sources[1] > 0 && !(t->flags & WEFT_NODE_VARIABLE);
         return add_leaf(ctx, walk, t);
     }
     WEFT_TRY(weft__check_fresh(t));
