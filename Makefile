@@ -24,7 +24,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda webgpu dawn duckdb models test-cuda test-ptx test-nvrtc test-amdgcn mutants portable bench bench-compare bench-opencl instructions install clean help deps check-deps check-deps-lint
+.PHONY: all test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda webgpu dawn duckdb models test-cuda test-ptx test-nvrtc test-amdgcn mutants portable bench bench-compare bench-jpeg instructions install clean help deps check-deps check-deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -147,10 +147,9 @@ bench: all ## run the workloads BENCH="xor200 mlp ..." and print one JSON line e
 bench-compare: all ## compare the workloads with other libraries, update docs/performance.md (BENCH, VENV=DIR, KANN=DIR, BENCH_ARGS)
 	@bench/table --build $(BUILD) $(if $(VENV),--venv $(VENV)) $(if $(KANN),--kann $(KANN)) $(BENCH_ARGS) $(BENCH)
 
-bench-opencl: all ## compare matmuls on the OpenCL device, on the processor and by CLBlast (BENCH, BENCH_ARGS)
-	@mkdir -p $(BUILD)/peers && $(or $(CC),cc) -O3 bench/peers/clblast.c -ldl -lm -o $(BUILD)/peers/clblast
-	@bench/compare --table --weft $(BUILD)/weft $(BENCH_ARGS) --options "--device opencl $(if $(BENCH),--only $(BENCH))" matmul \
-		-- $(BUILD)/weft bench matmul --json --device cpu $(if $(BENCH),--only $(BENCH)) -- $(BUILD)/peers/clblast $(BENCH)
+bench-jpeg: all ## measure how fast one thread reads JPEG files, compared with libjpeg-turbo alone
+	$(call compile,$(BUILD),--target bench_jpeg)
+	@$(BUILD)/bench_jpeg
 
 instructions: check-deps ## count the instructions of a step, write them to tests/bench/instructions.tsv for a test
 	@$(MAKE) --no-print-directory all

@@ -26,8 +26,8 @@ static weft_module *new_network(weft_context *ctx) {
 
 /* One step of PARTS batches. *loss gets the loss of the last batch, unless `loss` is NULL.
  *
- * POINTS is a multiple of BATCH, so no batch is padded and weft_mse is the mean over real samples. Otherwise
- * use weft_batch_loss, which ignores the padding. */
+ * The loader knows that a step has PARTS batches. So weft_batch_loss makes the step that of one large batch,
+ * also if POINTS is no multiple of PARTS * BATCH and some batches are padded. weft_mse knows no padding. */
 static weft_status train_step(weft_module *net, weft_optimizer *opt, weft_loader *loader, uint64_t step,
                               double *loss) {
     for (int k = 0; k < PARTS; k++) {
@@ -35,7 +35,7 @@ static weft_status train_step(weft_module *net, weft_optimizer *opt, weft_loader
         weft_scope *scope = weft_scope_open(weft_module_context(net));
         weft_status status = weft_loader_get(loader, step * PARTS + (uint64_t)k, &batch);
         if (status == WEFT_OK) {
-            weft_tensor *error = weft_mse(weft_forward(net, batch.x), batch.y, WEFT_MEAN);
+            weft_tensor *error = weft_batch_loss(WEFT_LOSS_MSE, weft_forward(net, batch.x), &batch);
             status = weft_optimizer_accumulate(opt, error, k, PARTS);
             if (status == WEFT_OK && loss && k + 1 == PARTS)
                 *loss = weft_item(error); /* waits for the device */
@@ -88,7 +88,8 @@ int main(void) {
         .dtype = WEFT_F32, .rank = 2, .shape = {HELD, 1}, .data = y_held, .bytes = sizeof y_held};
     weft_status status = weft_open(&(weft_open_options){.seed = 1}, &ctx);
     if (status == WEFT_OK)
-        status = weft_loader_new(ctx, &inputs, &targets, &(weft_loader_options){.batch = BATCH}, &loader);
+        status = weft_loader_new(ctx, &inputs, &targets,
+                                 &(weft_loader_options){.batch = BATCH, .accumulate = PARTS}, &loader);
     if (status == WEFT_OK)
         status = weft_loader_new(ctx, &others, &wanted, &(weft_loader_options){.batch = HELD}, &held);
     if (status == WEFT_OK) {

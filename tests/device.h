@@ -3,7 +3,7 @@
  * test is skipped.
  *
  * Buffers on OpenCL have guard bytes around them. They must be unchanged when the test ends. If
- * $WEFT_TEST_ITEMS is set, a CPU gets the kernels meant for GPUs, for work-groups of that many work-items. */
+ * $WEFT_TEST_ITEMS is set, a CPU gets all kernels of cards, for work-groups of that many work-items. */
 #ifndef WEFT_TESTS_DEVICE_H
 #define WEFT_TESTS_DEVICE_H
 

@@ -36,7 +36,7 @@ DOORS = {"nn": {"compiler/runtime/derive.h", "device/cpu/tile/random_fill.h", "d
          # device/c99/c99.h: `weft export --to c` writes source from the program that ran last on the device c99
          "train": {"compiler/profile/profile.h", "device/c99/c99.h", "device/device.h", "device/gpu/card/card.h", "device/null/null.h"},
          "cli": {"compiler/profile/price.h", "compiler/profile/profile.h", "device/cuda/components.h", "device/device.h", "device/hip/components.h",
-                 "device/gpu/backend/cache.h", "device/opencl/devices.h", "device/webgpu/devices.h"},
+                 "device/gpu/backend/cache.h", "device/opencl/devices.h", "device/quiet.h", "device/webgpu/devices.h"},
          "text": set(), "io": set(), "published": set()}
 # Libraries that only the command may use; libweft has fewer dependencies.
 COMMAND_ONLY = re.compile(r"<(yaml\.h|curl/.*|protobuf-c/.*)>")

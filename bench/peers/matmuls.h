@@ -1,6 +1,5 @@
 /* Shared by the programs that measure matmuls of other libraries: the matmuls of `weft bench matmul`, how
- * many of each are timed together, the clock, the JSON line. Read next: machine.c (CPU libraries),
- * clblast.c (OpenCL). */
+ * many of each are timed together, the clock, the JSON line. Read next: machine.c (CPU libraries). */
 #ifndef BENCH_PRODUCTS_H
 #define BENCH_PRODUCTS_H
 

@@ -5,7 +5,7 @@
  *
  * Arguments of every function:
  * - A pointer must be given, unless the function's comment says that NULL is allowed. Options may be NULL:
- *   all defaults. Any other NULL is WEFT_ERR_ARGUMENT, and the message names the function and the argument.
+ *   all defaults, and a field that is 0 has its default (see WEFT_ZERO). Other NULLs are WEFT_ERR_ARGUMENT.
  * - After such an error, a function that makes a tensor, module or optimizer returns a poisoned one. Other
  *   functions that make something return NULL.
  * - Functions that only ask (how many, which, is it) answer 0, NULL, "", false, NaN or -1 for NULL. They
@@ -99,6 +99,14 @@ typedef void (*weft_log_fn)(void *user, weft_log_level level, const char *messag
 /* A context allocates all its host memory through this function. It works like realloc: old NULL allocates;
  * size 0 frees and returns NULL. Any other NULL result means failure, and old stays valid. */
 typedef void *(*weft_alloc_fn)(void *user, void *old, size_t size);
+
+/* The number 0 as a floating-point option whose default is another number: .beta1 = WEFT_ZERO is 0, and
+ * .beta1 = 0 is the default, 0.9. It is the negative zero. Where an option cannot be 0, this is an error.
+ *
+ * Whole numbers have no such zero: 0 is the default, and a comment tells which negative number means none or
+ * all, where there is one. Enums have a name for the default where 0 is another value, as
+ * WEFT_ACTIVATION_DEFAULT. */
+#define WEFT_ZERO (-0.0)
 
 #ifdef __cplusplus
 }

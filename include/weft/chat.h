@@ -47,7 +47,7 @@ WEFT_API const char *weft_chat_template_source(const weft_chat_template *chat, s
 
 typedef struct weft_chat_options {
     bool add_generation_prompt; /* end with the begin of an answer, for a model that continues the text */
-    int64_t time;               /* what strftime_now tells, in seconds since 1970; 0: the time of the call */
+    int64_t time; /* what strftime_now tells, in UTC: seconds since 1970; 0: the time of the call */
 } weft_chat_options;
 
 typedef struct weft_chat_range {

@@ -16,7 +16,8 @@
  *     {"text": "..."}                       a text, all of which is learned
  *
  * Of messages, those of the role assistant are learned, with the token that ends them; of the third form only
- * those of the completion. Texts get the tokenizer's end-of-text token. */
+ * those of the completion. Texts get the special tokens that weft_tokenizer_encode_special puts around them,
+ * such as <s>, and the end-of-text token. */
 #ifndef WEFT_CHATS_H
 #define WEFT_CHATS_H
 

@@ -210,8 +210,8 @@ WEFT_API void weft_table_free(weft_context *ctx, weft_table *table);
  * MiB. Only the end of the file may have a blank line. There are at most 65,536 different text labels.
  *
  * Numbers are decimal, without separators of thousands, and correctly rounded to f32. Errors are: a number
- * that overflows, a missing value in a column that is used, text among numbers, rows of unequal length. With
- * options.text the cells of features may hold anything but NUL bytes.
+ * that overflows, a missing value in a column that is used, text among numbers, rows of unequal length, bytes
+ * that are not UTF-8. With options.text the cells of features may hold anything but NUL bytes.
  *
  * NULL options: all defaults, so no target: every column is a feature. */
 WEFT_API WEFT_CHECKED weft_status weft_read_csv(weft_context *ctx, const char *path,

@@ -22,8 +22,9 @@ typedef enum weft_loss_kind {
 /* Returns the loss of each element, in the mask's shape: (batch) or (batch, context). The caller averages. */
 typedef weft_tensor *(*weft_loss_fn)(void *user, weft_tensor *prediction, const weft_batch *batch);
 
-/* The mean loss of a batch: a tensor of one element. Samples that only pad the batch do not count. In a loop
- * of your own, use this function instead of weft_mse and the like, which know no padding. */
+/* The loss of a batch: a tensor of one element. Samples that only pad the batch do not count; weights of
+ * samples do, and weft_batch.divisor. In a loop of your own, use this function instead of weft_mse and the
+ * like, which know neither. */
 WEFT_API weft_tensor *weft_batch_loss(weft_loss_kind kind, weft_tensor *prediction, const weft_batch *batch);
 
 /* What a callback receives. */
@@ -66,14 +67,16 @@ typedef struct weft_fit_options {
     weft_loss_fn custom_loss; /* replaces `loss`; receives `user` */
     uint64_t steps; /* in total, including the steps that the optimizer has made before. Set this or epochs */
     int64_t epochs; /* passes over the data */
-    int accumulate; /* micro-batches whose gradients are averaged in one step; 0: 1 */
+    int accumulate; /* micro-batches of one step, which equals a step on all their samples as one batch, also
+                       if masks, weights or the end of the data make them unequal. 0: as the loader. Set
+                       weft_loader_options.accumulate, too: otherwise a step may span two epochs */
     weft_loader *validation; /* evaluated after each epoch with `loss` */
     weft_fit_fn on_step, on_epoch;
     void *user;
     double label_smoothing;     /* for cross-entropy, binary cross-entropy and DPO, in training only */
-    const float *class_weights; /* [n_classes] weight of a sample of each class in the training loss, which
-                                   becomes a weighted mean. Evaluation ignores it. Binary cross-entropy has
-                                   two classes. NULL: 1 each. Copied */
+    const float *class_weights; /* [n_classes] factor of the training loss of a sample of each class; the sum
+                                   is divided by the number of samples. Evaluation ignores it. Binary
+                                   cross-entropy has two classes. NULL: 1 each. Copied */
     int64_t n_classes;
     void (*on_plan)(void *user, const weft_memory_plan *plan); /* called once, before the first step runs */
     /* Data parallelism: the model of the call and those of the replicas share the micro-batches of a step.

@@ -58,14 +58,17 @@ typedef struct weft_loader_options {
     int64_t classes;      /* if not 0, targets must be 0..classes-1; checked when the loader is made */
     int64_t device_bytes; /* a data set up to this size is stored on the device; 0: 1 GiB; negative: never */
     weft_image_options images; /* random changes depend only on seed, epoch and sample */
-    const float *weights; /* [N] how much each sample counts, above 0; borrowed. Not for text. NULL: 1 each */
+    const float *weights; /* [N] how much each sample counts, above 0; borrowed. Not for text. A sample of
+                             weight 3 counts as three equal ones, in batches of any size. NULL: 1 each */
     bool skip_negative; /* targets are i32 (N, ...), and those below 0 do not count: they become 0, and have 0
                            in the mask, which then has the shape of the targets. As ignore_index of PyTorch */
     const int32_t *lengths;  /* [N] for inputs (N, ..., T): so many elements of the last dimension count, 1 to
-                                T;  borrowed. batch.x is as long as the longest sample of the batch needs,
-                                rounded  up to few sizes, so that few programs serve all batches. NULL: T */
+                                T; borrowed. batch.x is as long as the longest sample of the batch needs,
+                                rounded up to few sizes, so that few programs serve all batches. NULL: T */
     const weft_array *extra; /* f32 (N, K): more numbers of each sample, borrowed. They may change between
                                 batches. Not for text. NULL: none */
+    int accumulate; /* batches (micro-batches) of one step, see weft_batch.divisor. An epoch then has whole
+                       steps: its last batches may be empty or, with drop_last, be dropped. 0: 1 */
 } weft_loader_options;
 
 /* One batch. The tensors are valid until the next weft_loader_get or until their scope closes, whichever is
@@ -75,8 +78,9 @@ typedef struct weft_batch {
     weft_tensor *y;    /* (batch, ...); NULL without targets; text: i32 (batch, context), the next tokens */
     weft_tensor *mask; /* f32, 1 for real samples and 0 for padding: (batch); for text in order (batch,
                           context); with skip_negative like y. With weights, those of the real samples instead
-                          of 1. NULL if no batch of this loader is ever padded, and there are no weights. A
-                          loss must multiply by the mask and divide by its sum: weft_batch_loss does */
+                          of 1, divided by the mean of all weights. NULL if no batch of this loader is ever
+                          padded, and there are no weights. A loss must multiply by the mask and divide its
+                          sum by `divisor`: weft_batch_loss does */
     int64_t count;     /* number of real samples, or of real tokens of a text */
     int64_t epoch;     /* passes over the data before this batch */
     weft_tensor *other_y; /* of mixup and cutmix: the target of the other image, like y; else NULL. The loss
@@ -84,6 +88,9 @@ typedef struct weft_batch {
     weft_tensor *share;   /* f32 (batch): how much of a sample is its own; else NULL */
     double weight;        /* sum of the mask, or what it would be */
     weft_tensor *extra;   /* f32 (batch, K) of weft_loader_options.extra, 0 in padding; else NULL */
+    weft_tensor *divisor; /* f32 scalar: the number of targets that count, which are samples or tokens. With
+                             `accumulate`, the mean of these numbers over the batches of the step, so that the
+                             mean of their losses is the loss of one large batch. NULL without a mask */
 } weft_batch;
 
 /* Makes batches of inputs (N, ...) and targets (N, ...) or NULL. The arrays are borrowed until the loader

@@ -194,6 +194,7 @@ WEFT_API weft_module *weft_nn_dropout2d(weft_context *ctx, double p);
     X(ELU, "elu")
 
 typedef enum weft_activation_kind {
+    WEFT_ACTIVATION_DEFAULT, /* as an option: the default of the layer or model */
 #define WEFT_ACTIVATION_ENUM_(name, text) WEFT_##name,
     WEFT_ACTIVATION_LIST(WEFT_ACTIVATION_ENUM_)
 #undef WEFT_ACTIVATION_ENUM_
@@ -266,7 +267,7 @@ WEFT_API weft_tensor *weft_attend_at(const char *where, weft_module *m, weft_ten
 #define weft_attend(...) weft_attend_at(WEFT_HERE, __VA_ARGS__)
 
 typedef struct weft_mlp_options {
-    weft_activation_kind activation; /* between layers; IDENTITY (0): ReLU */
+    weft_activation_kind activation; /* between layers; DEFAULT (0): ReLU */
     bool no_bias;
     double dropout; /* after each activation */
     weft_dtype dtype;
@@ -285,7 +286,7 @@ typedef struct weft_cnn_options {
     int filter_count;
     int64_t size;                    /* kernel size, odd; 0: 3 */
     int64_t hidden;                  /* units of the hidden layer; 0: 128 */
-    weft_activation_kind activation; /* IDENTITY (0): ReLU */
+    weft_activation_kind activation; /* DEFAULT (0): ReLU */
     double dropout;                  /* of the hidden units */
     bool no_bias;
     weft_dtype dtype;
@@ -331,7 +332,7 @@ typedef struct weft_transformer_block_options {
     bool no_bias;
     double dropout;
     int64_t hidden; /* of the MLP; 0: 4 width; gated: 8/3 width, rounded up to a multiple of 32 */
-    weft_activation_kind activation; /* IDENTITY (0): GELU with tanh; gated: SiLU */
+    weft_activation_kind activation; /* DEFAULT (0): GELU with tanh; gated: SiLU */
     double eps;                      /* of the norms; 0: 1e-5 */
     weft_dtype dtype;
     weft_init weight; /* of every linear layer; default: as weft_nn_linear's */
@@ -396,7 +397,7 @@ typedef struct weft_gpt_options {
     bool norm_plus_one, branch_norms, parallel, mlp_bias; /* as in weft_transformer_block_options */
     double embedding_scale;                               /* factor of the token vectors; 0: 1 */
     double logit_softcap;            /* the logits become softcap * tanh(logit / softcap); 0: unchanged */
-    weft_activation_kind activation; /* of the MLP; IDENTITY (0): GELU with tanh; gated: SiLU */
+    weft_activation_kind activation; /* of the MLP; DEFAULT (0): GELU with tanh; gated: SiLU */
 } weft_gpt_options;
 
 /* GPT-2 (Radford et al. 2019): learned positions, pre-norm blocks, GELU with tanh, tied head.
@@ -429,8 +430,8 @@ typedef struct weft_encoder_options {
     int64_t labels;         /* classes of weft_encoder_logits; 0: none */
     double eps;             /* of the norms; 0: 1e-12 */
     double dropout;
-    weft_activation_kind activation;        /* of the MLP; IDENTITY (0): GELU */
-    weft_activation_kind pooler_activation; /* of weft_encoder_logits; IDENTITY (0): tanh */
+    weft_activation_kind activation;        /* of the MLP; DEFAULT (0): GELU */
+    weft_activation_kind pooler_activation; /* of weft_encoder_logits; DEFAULT (0): tanh */
     weft_dtype dtype;
     bool classifies; /* a forward pass gives the logits of weft_encoder_logits, not the states */
 } weft_encoder_options;

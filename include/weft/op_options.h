@@ -1,5 +1,5 @@
 /* Options of the tensor functions in ops.h, with their enums and constants. A field that is 0 has its
- * default. */
+ * default; WEFT_ZERO says the number 0. */
 #ifndef WEFT_OP_OPTIONS_H
 #define WEFT_OP_OPTIONS_H
 

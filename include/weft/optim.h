@@ -103,7 +103,8 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_step(weft_optimizer *opt, weft_
  * adds gradients; the last one divides by `of` and changes the parameters.
  *
  * If each loss is the mean over one of `of` equal micro-batches, the result equals one step on the whole
- * batch. Dropout masks are those of the whole batch, too. */
+ * batch. For unequal ones use weft_batch_loss and weft_loader_options.accumulate. Dropout masks are those of
+ * the whole batch, too. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, int k,
                                                             int of);
 

@@ -41,6 +41,12 @@ WEFT_API WEFT_CHECKED weft_status weft_run_open(weft_context *ctx, const char *f
 WEFT_API WEFT_CHECKED weft_status weft_run_open_checkpoint(weft_context *ctx, const char *folder,
                                                            const char *checkpoint, weft_run **out);
 
+/* The same for a run folder that you trust. A run with adapters names the model that they were trained for.
+ * The functions above follow this path only if the model was given to the command by this user before; it is
+ * WEFT_ERR_ARGUMENT otherwise. This function follows it, and remembers it. */
+WEFT_API WEFT_CHECKED weft_status weft_run_open_trusted(weft_context *ctx, const char *folder,
+                                                        const char *checkpoint, weft_run **out);
+
 /* NULL is allowed. */
 WEFT_API void weft_run_close(weft_run *run);
 

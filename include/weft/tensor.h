@@ -117,9 +117,9 @@ WEFT_API weft_scope *weft_scope_open(weft_context *ctx);
 /* Evaluates the tensors that were kept in the scope, then frees its temporaries. Scopes that are still open
  * inside are closed, too. weft_last_error and the log report errors in kept tensors.
  *
- * Using a temporary after that is a mistake: weft_keep it instead. It is WEFT_ERR_STATE as long as no other
- * tensor has taken its place. Closing a scope that is not open does nothing and sets weft_last_error to
- * WEFT_ERR_STATE. */
+ * Using a temporary after that is a mistake: weft_keep it instead. It is WEFT_ERR_STATE until 4,096 more
+ * tensors were freed, and may be another tensor then. Closing a scope that is not open does nothing and sets
+ * weft_last_error to WEFT_ERR_STATE. */
 WEFT_API void weft_scope_close(weft_scope *scope);
 
 /* Makes t an output: it survives its scope and lives until weft_free or weft_close. It is evaluated when
@@ -239,8 +239,12 @@ WEFT_API WEFT_CHECKED weft_status weft_set_scalar(weft_tensor *scalar, double va
  * Errors:
  * - An op between them is not differentiable.
  * - loss depends on a tensor only through integers or bools.
- * - WEFT_ERR_STATE: a tensor made of variables was evaluated before (weft_read, weft_eval), so the
- *   dependence on a variable is unknown. Take gradients first. */
+ * - WEFT_ERR_STATE: a tensor between them was evaluated (weft_read, weft_eval), and its scope has closed or
+ *   new random numbers were drawn since, so it is unknown how it depends on wrt. Take gradients before, or
+ *   use weft_detach.
+ * - WEFT_ERR_STALE: what such a tensor was computed from was written since.
+ *
+ * Reading a tensor changes no gradient while its scope is open. */
 WEFT_API WEFT_CHECKED weft_status weft_gradient(weft_tensor *loss, weft_tensor *const *wrt, size_t count,
                                                 weft_tensor **grads);
 

@@ -243,7 +243,8 @@ typedef struct weft_corpus_options {
  * A path may also name tar files: a file, a pattern, or a folder of .tar files. Their members .txt and .md
  * are texts, and so is the "text" of each line of a member .jsonl. The texts follow each other by the order
  * of the tar files and the names of their members. In all these files each text gets a newline at its end if
- * it has none, and a pipeline encodes each text by itself. Tar files must not be packed, and need libarchive
+ * it has none, and a pipeline encodes each text by itself. It puts the special tokens around each text that
+ * weft_tokenizer_encode_special puts there. Tar files must not be packed, and need libarchive
  * when Weft is built.
  *
  * A character vocabulary covers all files; a word vocabulary only the first one. With a fraction f and n

@@ -14,6 +14,11 @@ weft_status weft__vjp(const char *where, weft_tensor *const *out, weft_tensor *c
  * to conditions and indices, do not. */
 weft_status weft__gradient_reaches(weft_tensor *loss, weft_tensor *const *wrt, size_t count, bool *reaches);
 
+/* Lists the evaluated nodes through which loss depends on one of wrt. Free *list with weft__free. Fails with
+ * WEFT_ERR_STATE if the recipe of such a node may be gone. */
+weft_status weft__gradient_evaluated(weft_tensor *loss, weft_tensor *const *wrt, size_t count,
+                                     weft_tensor ***list, size_t *n);
+
 /* Applies the gradient rule of a node's op: sets grads[k] for each float input k. rules.c */
 weft_status weft__gradient_rule(weft_tensor *node, weft_tensor *g, weft_tensor **grads);
 

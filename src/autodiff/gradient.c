@@ -30,20 +30,24 @@ static weft_status push_order(walk *w, weft_tensor *t) {
     return WEFT_OK;
 }
 
+/* The op that made t, also if t is evaluated. */
+static weft_op op_of(const weft_tensor *t) { return (weft_op)(t->recipe ? t->recipe - 1 : t->op); }
+
 /* The inputs that gradients flow to. An OUTPUT passes them on to the inputs of its composite. */
 static int flow_inputs(weft_tensor *t, weft_tensor *const **in) {
-    if (t->op == WEFT_OP_OUTPUT) t = t->in[0];
+    if (t->leaf && !weft__recipe_lives(t)) return 0;
+    if (op_of(t) == WEFT_OP_OUTPUT) t = t->in[0];
     *in = t->in;
-    return t->n_in;
+    return t->leaf ? t->recipe_in : t->n_in;
 }
 
 /* Whether the walk goes from a node to its input k. It goes through floats. With `all` it goes through all
  * dtypes, but not through a detach, and not to conditions and indices, which only choose among floats. */
 static bool is_followed(const walk *w, const weft_tensor *node, int k, const weft_tensor *input) {
     if (!w->all) return weft__has_gradient(input);
-    if (node->op == WEFT_OP_DETACH) return false;
+    if (op_of(node) == WEFT_OP_DETACH) return false;
     if (!weft__has_gradient(node)) return true;
-    switch ((weft_op)node->op) {
+    switch (op_of(node)) {
     case WEFT_OP_WHERE:
     case WEFT_OP_SCATTER_ADD: return k != 0;
     case WEFT_OP_GATHER: return k != 1;
@@ -122,7 +126,7 @@ static bool is_constant(const weft_tensor *t) {
  * Both have one value a row. */
 static bool is_kept(const weft_tensor *t) {
     if (is_reduction(t)) return true;
-    if (t->op == WEFT_OP_EXPAND) return false;
+    if (t->op == WEFT_OP_EXPAND || t->leaf) return false;
     bool any = false;
     for (int i = 0; i < t->n_in; i++) {
         const weft_tensor *in = t->in[i];
@@ -226,6 +230,21 @@ static weft_status apply_rule(const walk *w, weft_tensor *node, weft_tensor *flo
     return status;
 }
 
+/* Fails if a gradient flows to a node whose recipe is gone, and one of wrt may lie behind it. A number would
+ * be zero, or a part. */
+static weft_status refuse_lost_recipe(const weft_tensor *t, weft_tensor *const *wrt, size_t n_wrt) {
+    size_t i = 0;
+    while (i < n_wrt && !weft__may_depend(t, wrt[i])) i++;
+    if (i == n_wrt) return WEFT_OK;
+    const char *name = wrt[i]->name ? wrt[i]->name : wrt[i]->where;
+    return weft__fail(t->ctx, WEFT_ERR_STATE,
+                      "%s: this tensor was evaluated, and Weft no longer knows how it was computed%s%s%s: "
+                      "take the gradient before its scope closes and before new random numbers are drawn, "
+                      "record the tensor again, or use weft_detach on it if it is meant as a constant",
+                      t->where ? t->where : "gradient", name ? ", perhaps from '" : "", name ? name : "",
+                      name ? "'" : "");
+}
+
 /* ---- one step of the walk ---- */
 
 /* Whether a gradient by t is needed: t leads to a wrt. */
@@ -240,16 +259,23 @@ static weft_status step_back(walk *w, size_t i, weft_tensor **grads) {
     weft_tensor *node = w->order[i];
     weft_tensor *const *in;
     int n = flow_inputs(node, &in);
+    bool any = false;
+    for (int k = 0; k < n; k++) any |= wants(w, in[k]);
+    if (!any) return WEFT_OK;
     w->ctx->path = node->path;
     const bool chunk = node->segment_kind == WEFT_SEGMENT_CHUNK;
     w->ctx->graph->segment = chunk ? node->segment : 0;
     w->ctx->graph->segment_kind = chunk ? WEFT_SEGMENT_CHUNK : WEFT_SEGMENT_NONE;
     weft_tensor *values = weft__segment_recomputed(node) ? recompute(w, node) : node;
     WEFT_TRY(weft_tensor_status(values));
+    const bool opened = weft__recipe_open(node); /* the rule reads op and inputs */
     w->ctx->graph->wanted = 0;
     for (int k = 0; k < n && k < 32; k++)
         if (wants(w, in[k])) w->ctx->graph->wanted |= UINT32_C(1) << k;
-    WEFT_TRY(apply_rule(w, values, w->flow[i], grads));
+    weft_status status = weft__check_fresh(node->op == WEFT_OP_OUTPUT ? node->in[0] : node);
+    if (status == WEFT_OK) status = apply_rule(w, values, w->flow[i], grads);
+    if (opened) weft__recipe_shut(node);
+    WEFT_TRY(status);
     if (w->ctx->visit != mark) renumber(w);
     for (int k = 0; k < n; k++) {
         if (!grads[k] || !wants(w, in[k])) continue;
@@ -261,7 +287,7 @@ static weft_status step_back(walk *w, size_t i, weft_tensor **grads) {
     return WEFT_OK;
 }
 
-/* Sets needed[i]: order[i] is a wrt, or reads a needed node. */
+/* Sets needed[i]: order[i] is a wrt, or depends on one. */
 static void find_needed(walk *w, uint64_t mark, weft_tensor *const *wrt, size_t n_wrt) {
     for (size_t i = 0; i < n_wrt; i++)
         if (wrt[i]->mark == mark) w->needed[wrt[i]->number] = true;
@@ -271,6 +297,8 @@ static void find_needed(walk *w, uint64_t mark, weft_tensor *const *wrt, size_t 
         for (int k = 0; k < n; k++)
             if (in[k]->mark == mark && weft__has_gradient(in[k]) && w->needed[in[k]->number])
                 w->needed[i] = true;
+        for (size_t k = 0; k < n_wrt && !w->needed[i] && weft__recipe_lost(w->order[i]); k++)
+            w->needed[i] = weft__may_depend(w->order[i], wrt[k]);
     }
 }
 
@@ -290,7 +318,9 @@ static weft_status gradient_run(walk *w, weft_tensor *const *out, weft_tensor *c
         weft_tensor *node = w->order[i];
         weft_tensor *few[16] = {NULL}, **by_input = few, *const * in;
         const int n_in = flow_inputs(node, &in);
-        if (!w->flow[i] || !w->needed[i] || !node->n_in) continue;
+        if (!w->flow[i] || !w->needed[i]) continue;
+        if (weft__recipe_lost(node)) status = refuse_lost_recipe(node, wrt, n_wrt);
+        if (status != WEFT_OK || !n_in) continue;
         if (n_in > 16 && !(by_input = weft__array(w->ctx, (size_t)n_in, sizeof *by_input)))
             return weft__fail_oom(w->ctx, (size_t)n_in * sizeof *by_input, "the gradients of a node");
         status = step_back(w, i, by_input);
@@ -334,34 +364,8 @@ static const weft_tensor *first_rounding(walk *w) {
     return NULL;
 }
 
-/* The first leaf that was computed from variables and evaluated, and so has dropped its inputs; NULL: there
- * is none. */
-static const weft_tensor *first_evaluated(const walk *w) {
-    for (size_t i = 0; i < w->count; i++) {
-        const weft_tensor *t = w->order[i];
-        if (t->leaf && (t->flags & WEFT_NODE_MADE) && !(t->flags & WEFT_NODE_VARIABLE) &&
-            weft__has_gradient(t))
-            return t;
-    }
-    return NULL;
-}
-
-/* Fails if the loss may depend on a variable through an evaluated tensor, where the dependence is no longer
- * visible. */
-static weft_status refuse_evaluated(const walk *w, weft_tensor *const *wrt, const bool *lost, size_t count) {
-    const weft_tensor *t = first_evaluated(w);
-    size_t i = 0;
-    while (i < count && !(lost[i] && (wrt[i]->flags & WEFT_NODE_VARIABLE))) i++;
-    if (!t || i == count) return WEFT_OK;
-    return weft__fail(w->ctx, WEFT_ERR_STATE,
-                      "%s: this tensor was evaluated before the gradient was taken, so Weft cannot know "
-                      "whether it depends on '%s': take the gradient first, record the tensor again, or use "
-                      "weft_detach if it is meant as a constant",
-                      t->where ? t->where : "gradient", wrt[i]->name ? wrt[i]->name : "?");
-}
-
-/* Fails if the loss depends on a tensor only through integers or bools, or may depend on it through an
- * evaluated tensor. A gradient of zeros would hide the mistake. */
+/* Fails if the loss depends on a tensor only through integers or bools. A gradient of zeros would hide the
+ * mistake. */
 static weft_status refuse_lost(weft_tensor *loss, weft_tensor *const *wrt, size_t count,
                                weft_tensor *const *grads) {
     walk floats = {.ctx = loss->ctx}, all = {.ctx = loss->ctx, .all = true};
@@ -377,7 +381,6 @@ static weft_status refuse_lost(weft_tensor *loss, weft_tensor *const *wrt, size_
         status = weft__fail_oom(loss->ctx, all.count, "a walk");
     for (size_t i = 0; i < count && status == WEFT_OK; i++)
         if (lost[i] && wrt[i]->mark == all.mark) any = all.needed[wrt[i]->number] = true;
-    if (status == WEFT_OK) status = refuse_evaluated(&all, wrt, lost, count);
     const weft_tensor *op = any && status == WEFT_OK ? first_rounding(&all) : NULL;
     if (op)
         status = weft__fail(loss->ctx, WEFT_ERR_UNSUPPORTED,
@@ -389,6 +392,25 @@ static weft_status refuse_lost(weft_tensor *loss, weft_tensor *const *wrt, size_
     weft__free(loss->ctx, floats.order);
     weft__free(loss->ctx, all.order);
     weft__free(loss->ctx, all.needed);
+    return status;
+}
+
+weft_status weft__gradient_evaluated(weft_tensor *loss, weft_tensor *const *wrt, size_t count,
+                                     weft_tensor ***list, size_t *n) {
+    walk w = {.ctx = loss->ctx};
+    const uint64_t mark = w.mark = ++loss->ctx->visit;
+    weft_status status = visit(&w, loss, mark);
+    if (status == WEFT_OK && !(w.needed = weft__array(w.ctx, w.count + 1, sizeof *w.needed)))
+        status = weft__fail_oom(w.ctx, w.count, "a walk");
+    if (status == WEFT_OK) find_needed(&w, mark, wrt, count);
+    *n = 0;
+    for (size_t i = 0; i < w.count && status == WEFT_OK; i++) {
+        if (!w.needed[i]) continue;
+        if (weft__recipe_lost(w.order[i])) status = refuse_lost_recipe(w.order[i], wrt, count);
+        if (weft__recipe_lives(w.order[i])) w.order[(*n)++] = w.order[i];
+    }
+    weft__free(w.ctx, w.needed);
+    *list = w.order;
     return status;
 }
 

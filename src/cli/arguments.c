@@ -2,6 +2,7 @@
  * any command. Read next: main.c. */
 #include <string.h>
 
+#include "base/option.h"
 #include "cli/cli.h"
 #include "data/parse.h"
 
@@ -54,7 +55,7 @@ static bool cli_arguments_take(const weft__option *option, const char *text) {
     if (option->kind == WEFT__OPTION_NUM) {
         double number = -1;
         if (weft__parse_f64(text, strlen(text), &number) != WEFT__NUMBER_OK || number < 0) return false;
-        *(double *)option->value = number;
+        *(double *)option->value = weft__given(number);
         return true;
     }
     if (option->kind == WEFT__OPTION_TEXTS || option->kind == WEFT__OPTION_ARGS) {

@@ -30,6 +30,7 @@ typedef struct chatting {
     char *answer; /* grows */
     size_t answer_bytes, answer_room;
     bool terminal;
+    bool commands; /* lines that begin with a slash are commands */
 } chatting;
 
 /* ---- Ctrl-C ends an answer, not the program ---- */
@@ -122,7 +123,7 @@ static weft_status chat_command(chatting *c, const char *line, bool *done) {
         weft__turns_clear(&c->turns);
         return weft__turns_system(&c->turns, rest);
     } else if ((rest = after(line, "/save")) && rest[0]) {
-        const weft_status status = weft__turns_save(&c->turns, rest);
+        const weft_status status = weft__turns_save(&c->turns, c->use->config.published, rest);
         if (status != WEFT_OK)
             weft__complain("%s", weft_last_error(NULL));
         else
@@ -159,7 +160,7 @@ static weft_status chat_talk(chatting *c) {
     weft_status status = WEFT_OK;
     while (status == WEFT_OK && !done && chat_line(c, &line, &room)) {
         if (line[0] == '\0') continue;
-        if (line[0] == '/') {
+        if (c->commands && line[0] == '/') {
             status = chat_command(c, line, &done);
             continue;
         }
@@ -197,6 +198,7 @@ static weft_status chat_open(chatting *c, const weft__use_options *options, cons
     WEFT_TRY(weft__draft_open(c->use, wanted->draft, &c->how, &c->draft));
     c->how.tokens = weft__smaller(c->how.tokens, weft_gpt_cache_capacity(c->cache) / 2);
     c->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    c->commands = c->commands || isatty(STDIN_FILENO);
     if (c->terminal) weft__print(stderr, "Write a message, or /help. Ctrl-D ends.\n");
     return wanted->system ? weft__turns_system(&c->turns, wanted->system) : WEFT_OK;
 }
@@ -224,6 +226,8 @@ int weft__command_chat(const weft__command *command, int argc, char **argv) {
          "a folder of Hugging Face, a GGUF file, or a run that began with one"},
         {"--system TEXT", WEFT__OPTION_TEXT, &wanted.system, "how the model should answer"},
         {"--tokens N", WEFT__OPTION_INT, &c.how.tokens, "most tokens of an answer; default: 512"},
+        {"--commands", WEFT__OPTION_FLAG, &c.commands,
+         "obey lines such as /save FILE also if they come from a pipe or a file"},
         WEFT__SAMPLING_OPTIONS(&c.how, &stops, "0.7"),
         WEFT__JSON_OPTIONS(&json, &schema),
         WEFT__DRAFT_OPTIONS(&wanted.draft, &c.how),

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/chat_turns.h"
+#include "train/run/output.h"
 
 #define CONFIG_MAX ((size_t)1 << 20) /* bytes of generation_config.json */
 
@@ -92,9 +93,16 @@ weft_status weft__turns_render(const weft__turns *turns, const weft_chat_templat
     return status;
 }
 
-weft_status weft__turns_save(const weft__turns *turns, const char *path) {
+#define SAVED "{\"weft\": \"chat\", \"messages\": " /* the beginning of a saved conversation */
+
+static bool wrote_turns(const char *path) { return weft__file_begins(path, SAVED); }
+
+weft_status weft__turns_save(const weft__turns *turns, const char *model, const char *path) {
+    weft__output output = {.command = "chat", .kept = true, .wrote = wrote_turns};
     char *line;
-    WEFT_TRY(turns_join(turns, "{\"messages\": ", "}\n", &line));
+    weft__output_reads(&output, model);
+    WEFT_TRY(weft__output_check(&output, path));
+    WEFT_TRY(turns_join(turns, SAVED, "}\n", &line));
     const weft_status status = weft_write_file(NULL, path, line, strlen(line));
     weft__free(NULL, line);
     return status;

@@ -27,8 +27,9 @@ void weft__turns_free(weft__turns *turns);
 /* Writes the conversation as the model reads it, up to the begin of an answer. */
 weft_status weft__turns_render(const weft__turns *turns, const weft_chat_template *chat,
                                weft_chat_text *text);
-/* Writes the conversation to a file: {"messages": [...]} on one line. */
-weft_status weft__turns_save(const weft__turns *turns, const char *path);
+/* Writes the conversation to a file: {"weft": "chat", "messages": [...]} on one line. An existing file is
+ * replaced only if it is such a conversation, and does not belong to the model. */
+weft_status weft__turns_save(const weft__turns *turns, const char *model, const char *path);
 
 /* Finds the tokens that end an answer: those of generation_config.json, and known ones, such as <|im_end|>,
  * that the template writes. Returns their number. */

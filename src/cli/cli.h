@@ -26,6 +26,8 @@ typedef enum weft__exit {
 
 /* The name by which the command was called, such as "build/weft". Used in suggested commands. */
 extern const char *weft__program;
+/* Hides what libraries print while they look for devices, unless WEFT_DEBUG is set. */
+void weft__quiet_searches(void);
 /* Prints a blank and a text as an argument for a shell, in quotes if it needs them. */
 void weft__print_argument(FILE *out, const char *text);
 /* Prints a command for a shell: weft__program and the given words, which end with NULL. */
@@ -64,12 +66,22 @@ typedef struct weft__option {
     const char *doc;
 } weft__option;
 
-/* The option of all commands that use a trained model. */
-#define WEFT__CHECKPOINT_OPTION(value)                                                                       \
+/* Of all commands that open a run folder. */
+#define WEFT__TRUST_OPTION                                                                                   \
     {                                                                                                        \
-        "--checkpoint C", WEFT__OPTION_TEXT, value,                                                          \
-            "best, last, or the number of a step; default: the best if the run keeps one, else the last"     \
+        "--trust", WEFT__OPTION_FLAG, &weft__use_trusts,                                                     \
+            "follow the paths that the run names outside its folder, now and later"                          \
     }
+
+/* The option of commands that write a file which the user names (train/run/output.h). */
+#define WEFT__FORCE_OPTION(value)                                                                            \
+    { "--force", WEFT__OPTION_FLAG, value, "replace an output that this command did not write" }
+
+/* The options of all commands that use a trained model. */
+#define WEFT__CHECKPOINT_OPTION(value)                                                                       \
+    {"--checkpoint C", WEFT__OPTION_TEXT, value,                                                             \
+     "best, last, or the number of a step; default: the best if the run keeps one, else the last"},          \
+        WEFT__TRUST_OPTION
 
 /* The options that say where a trained model computes. divides: what several devices divide, as text. */
 #define WEFT__DEVICE_OPTIONS(device, devices, divides)                                                       \

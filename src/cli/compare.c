@@ -11,6 +11,8 @@
 #include "io/publish.h"
 #include "train/config/config.h"
 #include "train/report/overlay.h"
+#include "train/report/page.h"
+#include "train/run/output.h"
 
 #define PATH_BYTES 4096
 
@@ -320,6 +322,14 @@ static weft_status print_comparison_json(const comparison *c) {
 
 /* ---- the command ---- */
 
+static bool wrote_page(const char *path) { return weft__file_begins(path, WEFT__PAGE_BY("compare")); }
+
+static weft_status check_out(const weft__repeated *dirs, bool force, const char *out) {
+    weft__output output = {.command = "compare", .force = force, .wrote = wrote_page};
+    for (size_t i = 0; i < dirs->count; i++) weft__output_reads(&output, dirs->values[i]);
+    return weft__output_file(&output, out);
+}
+
 static weft_status write_curves(const comparison *c, const char *path) {
     weft__overlaid *curves = weft__array(NULL, c->count, sizeof *curves);
     if (!curves) return weft__fail_oom(NULL, c->count * sizeof *curves, "the curves");
@@ -332,6 +342,7 @@ static weft_status write_curves(const comparison *c, const char *path) {
 
 int weft__command_compare(const weft__command *command, int argc, char **argv) {
     const char *out = NULL;
+    bool force = false;
     weft__repeated dirs = {0};
     comparison c = {0};
     bool json = false;
@@ -339,10 +350,12 @@ int weft__command_compare(const weft__command *command, int argc, char **argv) {
     const weft__option options[] = {
         {"A B ...", WEFT__OPTION_ARGS, &dirs, "the folders of runs, or a folder that holds runs"},
         {"--out FILE", WEFT__OPTION_TEXT, &out, "write a page (HTML) with the curves of all runs"},
+        WEFT__FORCE_OPTION(&force),
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
-    weft_status status = read_runs(&c, &dirs);
+    weft_status status = out ? check_out(&dirs, force, out) : WEFT_OK;
+    if (status == WEFT_OK) status = read_runs(&c, &dirs);
     if (status == WEFT_OK) status = find_differences(&c);
     if (status == WEFT_OK) status = (json ? print_comparison_json : print_comparison)(&c);
     if (status == WEFT_OK && out) status = write_curves(&c, out);

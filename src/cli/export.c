@@ -5,50 +5,77 @@
 #include <weft/published.h>
 
 #include "cli/cli.h"
+#include "io/mark.h"
+#include "io/publish.h"
 #include "published/published.h"
 #include "published/quantize.h"
 #include "train/dataset/dataset.h"
 #include "train/export/export.h"
+#include "train/run/output.h"
 #include "train/run/run_dir.h"
 
 enum { NO_BATCH = -1, MOST_BATCH = 65536 };
 
 typedef struct exporting {
     const char *dir, *to, *out, *name, *checkpoint, *type;
-    bool training;
+    bool training, force;
     int64_t batch;
 } exporting;
 
-static weft_status export_c(const exporting *e, weft__use *use, weft__exported *exported) {
-    char folder[WEFT__EXPORT_PATH];
-    if (!weft__join(folder, sizeof folder, e->dir, "export"))
-        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", e->dir);
-    return weft__export_c(use,
-                          &(weft__export_options){.folder = e->out ? e->out : folder,
-                                                  .name = e->name,
-                                                  .batch = e->training ? e->batch : 0},
-                          exported);
+/* The output of an export, with what it reads: the run, or the published model. */
+static weft__output output_of(const exporting *e, const weft__use *use, bool (*wrote)(const char *path)) {
+    weft__output output = {.command = "export", .force = e->force, .wrote = wrote};
+    weft__output_reads(&output, e->dir);
+    if (use) weft__output_reads(&output, use->config.model_init);
+    if (use) weft__output_reads(&output, use->config.published);
+    return output;
 }
 
-/* Returns the path of a file of weights: --out, or NAME with an ending in its folder. */
-static weft_status weights_path(const exporting *e, const char *ending, char path[WEFT__EXPORT_PATH]) {
+/* Finds the folder to write to. */
+static weft_status export_folder(const exporting *e, char folder[WEFT__EXPORT_PATH]) {
+    const bool fits = e->out ? snprintf(folder, WEFT__EXPORT_PATH, "%s", e->out) < WEFT__EXPORT_PATH
+                             : weft__join(folder, WEFT__EXPORT_PATH, e->dir, "export");
+    return fits ? WEFT_OK
+                : weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", e->out ? e->out : e->dir);
+}
+
+static weft_status export_c(const exporting *e, weft__use *use, weft__exported *exported) {
+    char folder[WEFT__EXPORT_PATH];
+    const weft__output output = output_of(e, use, weft__export_c_wrote);
+    WEFT_TRY(export_folder(e, folder));
+    return weft__export_c(
+        use,
+        &(weft__export_options){
+            .folder = folder, .name = e->name, .output = &output, .batch = e->training ? e->batch : 0},
+        exported);
+}
+
+static bool wrote_gguf(const char *path) { return weft__gguf_made_by(path, "export"); }
+static bool quantized(const char *path) { return weft__gguf_made_by(path, "quantize"); }
+
+/* Finds the path of a file of weights: --out, or NAME with an ending in its folder. `use` NULL: of a
+ * published model. */
+static weft_status weights_path(const exporting *e, const weft__use *use, const char *ending,
+                                char path[WEFT__EXPORT_PATH]) {
     char folder[WEFT__EXPORT_PATH], name[64];
     const size_t size = e->out ? strlen(e->out) : 0, length = strlen(ending);
+    const bool file =
+        e->out && (weft__is_stream(e->out) || (size > length && strcmp(e->out + size - length, ending) == 0));
+    const weft__output output = output_of(e, use,
+                                          strcmp(ending, ".gguf") != 0 ? weft__export_safetensors_wrote
+                                          : use                        ? wrote_gguf
+                                                                       : quantized);
     snprintf(name, sizeof name, "%.40s%s", e->name, ending);
-    bool fits = weft__join(folder, sizeof folder, e->dir, "export");
-    if (size > length && strcmp(e->out + size - length, ending) == 0) {
-        fits = snprintf(path, WEFT__EXPORT_PATH, "%s", e->out) < WEFT__EXPORT_PATH;
-        return fits ? WEFT_OK : weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", e->out);
-    }
-    if (e->out) fits = snprintf(folder, sizeof folder, "%s", e->out) < (int)sizeof folder;
-    if (!fits || !weft__join(path, WEFT__EXPORT_PATH, folder, name))
+    WEFT_TRY(export_folder(e, file ? path : folder));
+    if (!file && !weft__join(path, WEFT__EXPORT_PATH, folder, name))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", e->out ? e->out : e->dir);
-    return weft_make_folder(NULL, folder);
+    WEFT_TRY(weft__output_file(&output, path));
+    return file ? WEFT_OK : weft_make_folder(NULL, folder);
 }
 
 static weft_status export_safetensors(const exporting *e, weft__use *use, weft__exported *exported) {
     char path[WEFT__EXPORT_PATH];
-    WEFT_TRY(weights_path(e, ".safetensors", path));
+    WEFT_TRY(weights_path(e, use, ".safetensors", path));
     return weft__export_safetensors(use, e->dir, path, exported);
 }
 
@@ -58,27 +85,29 @@ static weft_status export_gpt2(const exporting *e, weft__use *use, weft__exporte
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "export: --to gpt2 needs a gpt, and the run's model is none: use --to safetensors, "
                           "which takes any model");
-    WEFT_TRY(weights_path(e, ".safetensors", path));
-    return weft__export_gpt2(use, path, exported);
+    WEFT_TRY(weights_path(e, use, ".safetensors", path));
+    const weft__output config = output_of(e, use, weft__export_gpt2_wrote);
+    return weft__export_gpt2(use, path, &config, exported);
 }
 
-/* Returns the folder to write to. */
-static weft_status export_folder(const exporting *e, char folder[WEFT__EXPORT_PATH]) {
-    const bool fits = e->out ? snprintf(folder, WEFT__EXPORT_PATH, "%s", e->out) < WEFT__EXPORT_PATH
-                             : weft__join(folder, WEFT__EXPORT_PATH, e->dir, "export");
-    return fits ? WEFT_OK
-                : weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", e->out ? e->out : e->dir);
+/* Makes the folder that a Python package will read. */
+static weft_status whole_folder(const exporting *e, const weft__use *use, char folder[WEFT__EXPORT_PATH]) {
+    const weft__output output = output_of(e, use, NULL);
+    WEFT_TRY(export_folder(e, folder));
+    return weft__output_folder(&output, folder);
 }
 
 static weft_status export_huggingface(const exporting *e, weft__use *use, weft__exported *exported) {
     char folder[WEFT__EXPORT_PATH];
-    WEFT_TRY(export_folder(e, folder));
+    WEFT_TRY(weft__export_needs_published(use, "huggingface"));
+    WEFT_TRY(whole_folder(e, use, folder));
     return weft__export_published(use, folder, exported);
 }
 
 static weft_status export_peft(const exporting *e, weft__use *use, weft__exported *exported) {
     char folder[WEFT__EXPORT_PATH];
-    WEFT_TRY(export_folder(e, folder));
+    WEFT_TRY(weft__export_needs_adapters(use, "peft"));
+    WEFT_TRY(whole_folder(e, use, folder));
     return weft__export_peft(use, folder, exported);
 }
 
@@ -86,13 +115,13 @@ static const char *type_of(const exporting *e) { return e->type ? e->type : "f16
 
 static weft_status export_gguf(const exporting *e, weft__use *use, weft__exported *exported) {
     char path[WEFT__EXPORT_PATH];
-    WEFT_TRY(weights_path(e, ".gguf", path));
+    WEFT_TRY(weights_path(e, use, ".gguf", path));
     return weft__export_gguf(use, path, type_of(e), exported);
 }
 
 static weft_status export_gguf_lora(const exporting *e, weft__use *use, weft__exported *exported) {
     char path[WEFT__EXPORT_PATH];
-    WEFT_TRY(weights_path(e, ".gguf", path));
+    WEFT_TRY(weights_path(e, use, ".gguf", path));
     return weft__export_gguf_lora(use, path, exported);
 }
 
@@ -119,7 +148,13 @@ static const struct format *format_of(const char *name) {
 
 static void tell(const weft__exported *exported) {
     for (int i = 0; i < 3; i++)
-        if (exported->files[i][0]) weft__print(stdout, "wrote %s\n", exported->files[i]);
+        if (exported->files[i][0] && !weft__is_stream(exported->files[i]))
+            weft__print(stdout, "wrote %s\n", exported->files[i]);
+    if (exported->of)
+        weft__print(
+            stdout,
+            "the run kept %lld of the %lld positions of the published model, and so does the export\n",
+            (long long)exported->positions, (long long)exported->of);
     if (exported->weights == 0) return;
     weft__print(stdout, "%lld bytes of weights%s, %lld bytes of memory\n", (long long)exported->weights,
                 exported->files[0][0] ? ", in a file of their own because they are more than 4 MiB" : "",
@@ -158,8 +193,9 @@ static bool needs_data(const weft__config *config) {
 static weft_status run_export(const exporting *e, const struct format *format, weft__use *use) {
     weft__exported exported = {.files = {"", "", ""}};
     weft__config config;
-    WEFT_TRY(weft__use_config(e->dir, format->device, &config));
-    const weft_status status = format->run == export_c ? check_for_c(e, &config) : WEFT_OK;
+    weft__config_init(&config);
+    weft_status status = weft__use_config(e->dir, format->device, &config);
+    if (status == WEFT_OK && format->run == export_c) status = check_for_c(e, &config);
     const bool merges = config.lora_rank > 0; /* into weights of f32 */
     const weft__use_options options = {.device = format->device,
                                        .precision = merges ? "f32" : format->precision,
@@ -178,9 +214,11 @@ static weft_status run_export(const exporting *e, const struct format *format, w
 /* Writes a published model, which is no run, as a GGUF file. It is not loaded. */
 static weft_status export_files(const exporting *e) {
     char path[WEFT__EXPORT_PATH];
-    WEFT_TRY(weights_path(e, ".gguf", path));
+    WEFT_TRY(weights_path(e, NULL, ".gguf", path));
+    weft__exported exported = {.files = {"", "", ""}};
     WEFT_TRY(weft__export_files(e->dir, path, type_of(e)));
-    weft__print(stdout, "wrote %s\n", path);
+    snprintf(exported.files[0], sizeof exported.files[0], "%s", path);
+    tell(&exported);
     return WEFT_OK;
 }
 
@@ -225,6 +263,15 @@ static bool check_wishes(const exporting *e) {
     return false;
 }
 
+/* Exports, and marks the folder in a run or in a published model, if it was new. */
+static weft_status export_somehow(const exporting *e, const struct format *format, weft__use *use) {
+    char folder[WEFT__EXPORT_PATH], found[WEFT__ENTRY_NAME];
+    WEFT_TRY(export_folder(e, folder));
+    const bool fresh = !e->out && weft__find_foreign(NULL, folder, NULL, found) == WEFT_OK && !found[0];
+    WEFT_TRY(format->run == export_gguf && is_published(e) ? export_files(e) : run_export(e, format, use));
+    return fresh ? weft__mark(NULL, folder, "export") : WEFT_OK;
+}
+
 int weft__command_export(const weft__command *command, int argc, char **argv) {
     exporting e = {.name = "model", .batch = NO_BATCH};
     int code = 0;
@@ -241,15 +288,14 @@ int weft__command_export(const weft__command *command, int argc, char **argv) {
         {"--training", WEFT__OPTION_FLAG, &e.training,
          "also write a training step, with the optimizer of the run (c only)"},
         {"--batch N", WEFT__OPTION_INT, &e.batch, "samples of the training step; default: 1"},
+        WEFT__FORCE_OPTION(&e.force),
         WEFT__CHECKPOINT_OPTION(&e.checkpoint),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (!check_wishes(&e)) return WEFT__EXIT_USAGE;
     if (e.batch == NO_BATCH) e.batch = 1;
     weft__use use = {0};
-    const struct format *format = format_of(e.to);
-    const weft_status status =
-        format->run == export_gguf && is_published(&e) ? export_files(&e) : run_export(&e, format, &use);
+    const weft_status status = export_somehow(&e, format_of(e.to), &use);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     weft__use_close(&use);
     return code;

@@ -143,7 +143,7 @@
     "  weft tokenize book.txt --tokenizer tokens\n"
 #define weft__help_init                                                                                      \
     "gpt2 is GPT-2 small, with 124 million parameters. llama is a gpt with Llama's architecture.\n"          \
-    "The configuration goes to standard output, or to the file of --out, which must not exist yet.\n"        \
+    "The configuration goes to standard output, or to the file of --out.\n"                                  \
     "\n"                                                                                                     \
     "  weft init gpt --out gpt.yaml\n"
 #define weft__help_demo                                                                                      \

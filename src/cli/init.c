@@ -1,15 +1,16 @@
 /* weft init: writes a commented configuration with every key. Must not know: keys. Read next:
  * train/config/config_write.c. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <weft/io.h>
+
 #include "cli/cli.h"
 #include "cli/run.h"
-#include "io/publish.h"
 #include "train/config/config.h"
+#include "train/run/output.h"
 
 /* The names of all models and presets, for messages. */
 static const char all[] = ""
@@ -21,27 +22,23 @@ static const char *const models = all + 2;
 
 const char *weft__cli_models(void) { return models; }
 
-static int write_new(const char *path, const char *text) {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        weft__complain("%s: %s%s", path, strerror(errno),
-                       errno == EEXIST ? ": choose another name, nothing is overwritten" : "");
-        return WEFT__EXIT_IO;
-    }
-    weft_status status = weft__write_all(NULL, fd, path, text, strlen(text));
-    if (close(fd) != 0 && status == WEFT_OK) status = weft__fail_io(NULL, "write", path, errno);
-    if (status == WEFT_OK) return WEFT__EXIT_DONE;
-    unlink(path);
-    return weft__give_up(NULL, status);
+static int write_config(const char *path, const char *data, bool force, const char *text) {
+    weft__output output = {.command = "init", .force = force};
+    weft__output_reads(&output, data);
+    weft_status status = weft__output_file(&output, path);
+    if (status == WEFT_OK) status = weft_write_file(NULL, path, text, strlen(text));
+    return status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
 }
 
 int weft__command_init(const weft__command *command, int argc, char **argv) {
     const char *model = NULL, *out = NULL, *data = NULL;
+    bool force = false;
     int code = 0;
     const weft__option options[] = {
         {"MODEL", WEFT__OPTION_ARG, &model, models},
         {"--data PATH", WEFT__OPTION_TEXT, &data, "the training data, to be named in the configuration"},
         {"--out FILE", WEFT__OPTION_TEXT, &out, "write there instead of to standard output"},
+        WEFT__FORCE_OPTION(&force),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     const weft__preset *preset = weft__config_preset(model);
@@ -59,7 +56,7 @@ int weft__command_init(const weft__command *command, int argc, char **argv) {
         return WEFT__EXIT_MEMORY;
     }
     if (out)
-        code = write_new(out, text);
+        code = write_config(out, data, force, text);
     else
         weft__print_text(stdout, text, strlen(text));
     free(text);

@@ -13,9 +13,12 @@
 
 #include "base/threads.h"
 #include "cli/jobs_line.h"
+#include "io/mark.h"
 #include "train/run/use.h"
 #include "train/run/loop_setup.h"
 #include "train/run/signals.h"
+
+#define JOBS_MARK "runs" /* of the folder (io/mark.h) */
 
 enum { POLL_NS = 20000000 };
 
@@ -113,7 +116,7 @@ static weft_status check_job(weft__jobs *jobs, size_t index) {
     weft__config config;
     weft__config_init(&config);
     weft_status status = job_config(jobs, job, index > 0, &config);
-    if (status == WEFT_OK) status = weft__loop_absolute(&config);
+    if (status == WEFT_OK) status = weft__config_absolute(&config);
     if (status == WEFT_OK && jobs->run && weft__join(dir, sizeof dir, jobs->run, job->name) &&
         weft__is_run(dir))
         status = refuse_other(dir, &config);
@@ -179,6 +182,7 @@ static _Noreturn void job_process(const weft__jobs *jobs, const weft__job *job, 
 
 static weft_status start_job(weft__jobs *jobs, weft__job *job, int threads) {
     const pid_t parent = getpid();
+    WEFT_TRY(weft__mark(NULL, jobs->dir, JOBS_MARK));
     fflush(stdout);
     fflush(stderr);
     const pid_t process = fork();
@@ -263,10 +267,28 @@ static weft_status jobs_loop(weft__jobs *jobs, jobs_state *s) {
     }
 }
 
+/* Removes the folder if no run began. */
+static void remove_empty(const char *dir) {
+    char found[WEFT__ENTRY_NAME], mark[4096];
+    if (weft__find_foreign(NULL, dir, NULL, found) != WEFT_OK || found[0]) return;
+    if (weft__join(mark, sizeof mark, dir, WEFT__MARK_FILE)) (void)unlink(mark);
+    (void)rmdir(dir);
+}
+
+/* Makes the folder. One that exists must be empty, or have been made for runs. Versions that made no mark
+ * left runs of the same names in it. */
 static weft_status make_dir(weft__jobs *jobs, const char *stem) {
+    char foreign[WEFT__ENTRY_NAME], dir[4096];
     if (!jobs->run) return weft__run_numbered(stem, jobs->dir, sizeof jobs->dir);
     snprintf(jobs->dir, sizeof jobs->dir, "%s", jobs->run);
-    return weft_make_folder(NULL, jobs->dir);
+    WEFT_TRY(weft__find_foreign(NULL, jobs->dir, NULL, foreign));
+    bool own = !foreign[0] || weft__marked(jobs->dir, JOBS_MARK);
+    for (size_t i = 0; i < jobs->count && !own; i++)
+        own = weft__join(dir, sizeof dir, jobs->dir, jobs->items[i].name) && weft__is_run(dir);
+    if (own) return weft_make_folder(NULL, jobs->dir);
+    return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                      "--run %s: this folder holds other files, such as %s: name a new or an empty folder",
+                      jobs->dir, foreign);
 }
 
 /* Chooses how many processes run at a time, and the threads of each. */
@@ -299,7 +321,7 @@ int weft__jobs_run(weft__jobs *jobs, const char *stem) {
     status = jobs_loop(jobs, &s);
     weft__jobs_line_end(&s.progress);
     weft__signals_restore();
-    (void)rmdir(jobs->dir); /* if no run began, the folder is empty */
+    remove_empty(jobs->dir);
     if (status != WEFT_OK) return weft__give_up(NULL, status);
     if (s.stopped) {
         char dir[WEFT__SHELL_WORD(sizeof jobs->dir)];

@@ -1,9 +1,14 @@
 /* weft launch: starts a command in several processes of this machine, by mpirun. Must not know: what the
  * command does, and how processes exchange data. Read next: process/launcher.c. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 #include "base/text.h"
 #include "base/threads.h"
@@ -64,7 +69,62 @@ static const char *choose_starter(char path[PATH_BYTES]) {
     return NULL;
 }
 
-/* Replaces this process by the program. Returns only after a failure. */
+/* ---- the launcher runs as a child: it ends with 1, whatever signal stopped it ---- */
+
+static const int passed_on[] = {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}; /* the first three are stops */
+enum { STOPS = 3, PASSED_ON = sizeof passed_on / sizeof *passed_on };
+static pid_t child;
+static volatile sig_atomic_t stop;
+
+/* A signal of the terminal has reached the child, too. A second one would end it before it has saved. */
+static void pass_on(int signal, siginfo_t *from, void *context) {
+    (void)context;
+    for (int i = 0; i < STOPS; i++)
+        if (signal == passed_on[i]) stop = signal;
+    if (from->si_code <= 0) kill(child, signal);
+}
+
+static void heed_signals(void) {
+    struct sigaction action, before;
+    memset(&action, 0, sizeof action);
+    sigemptyset(&action.sa_mask);
+    action.sa_sigaction = pass_on;
+    action.sa_flags = SA_SIGINFO | SA_RESTART;
+    for (int i = 0; i < PASSED_ON; i++)
+        if (sigaction(passed_on[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(passed_on[i], &action, NULL);
+}
+
+static int run_program(const char *path, char *const *argv) {
+    sigset_t all, before;
+    int status = 0;
+    fflush(stdout);
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    const pid_t self = getpid();
+    child = fork();
+    if (child == 0) {
+        sigprocmask(SIG_SETMASK, &before, NULL);
+#ifdef __linux__
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* if this command is killed */
+        if (getppid() != self) _exit(WEFT__EXIT_FAILED);
+#endif
+        execv(path, argv);
+    }
+    if (child <= 0) {
+        weft__complain("launch: %s cannot be started: %s", path, strerror(errno));
+        if (child == 0) _exit(WEFT__EXIT_FAILED);
+        return WEFT__EXIT_FAILED;
+    }
+    heed_signals();
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR) return WEFT__EXIT_FAILED;
+    if (stop) return 128 + stop; /* MPICH ends with 0 if its processes ended by themselves */
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Makes the command line of the program, and runs it. */
 static int start(const char *path, const char *engine, int64_t n, const weft__repeated *arguments) {
     const char *argv[WEFT__REPEATED_MAX + 16];
     char count[24], self[PATH_BYTES];
@@ -84,10 +144,7 @@ static int start(const char *path, const char *engine, int64_t n, const weft__re
     argv[argc++] = size > 0 ? self : weft__program;
     for (size_t i = 0; i < arguments->count; i++) argv[argc++] = arguments->values[i];
     argv[argc] = NULL;
-    fflush(stdout);
-    execv(path, (char *const *)(uintptr_t)argv);
-    weft__complain("launch: %s cannot be started: %s", path, strerror(errno));
-    return WEFT__EXIT_FAILED;
+    return run_program(path, (char *const *)(uintptr_t)argv);
 }
 
 int weft__command_launch(const weft__command *command, int argc, char **argv) {

@@ -29,11 +29,11 @@ static void print_usage(FILE *out) {
 }
 
 /* Opens those of the descriptors 0, 1 and 2 that are closed. Otherwise the first opened file would become
- * standard output. */
+ * standard output. Writing to a closed standard output stays an error, so that no result is lost unseen. */
 static void hold_standard_files(void) {
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
-            open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd)
+            open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY) != fd)
             _exit(WEFT__EXIT_IO);
 }
 
@@ -74,6 +74,7 @@ int main(int argc, char **argv) {
     hold_standard_files();
     setvbuf(stderr, line, _IOLBF, sizeof line); /* messages of several processes do not mix within a line */
     weft__dataset_tell = tell;
+    weft__quiet_searches();
     if (argc > 0 && argv[0][0]) weft__program = argv[0];
     signal(SIGPIPE, SIG_IGN); /* write() reports the error instead */
     signal(SIGXFSZ, SIG_IGN);

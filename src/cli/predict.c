@@ -1,6 +1,7 @@
 /* weft predict: applies a trained model of rows or images to files. Prints a table: one line for each row or
  * image, with a header. Must not know: formats of data (train/dataset). Read next: predict_table.c. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,10 +12,17 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/predict.h"
+#include "io/publish.h"
 #include "train/model/predict.h"
 #include "train/run/copies.h"
+#include "train/run/output.h"
 
 /* ---- standard input ---- */
+
+static void drop_standard_input(const char *path) {
+    unlink(path);
+    weft__temporary_end(path);
+}
 
 /* Copies standard input to a file that *path names, because readers read a file more than once. */
 static weft_status take_standard_input(char path[4096]) {
@@ -22,15 +30,17 @@ static weft_status take_standard_input(char path[4096]) {
     const char *folder = getenv("TMPDIR");
     if (!weft__join(path, 4096, folder && folder[0] ? folder : "/tmp", "weft-standard-input-XXXXXX"))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "TMPDIR: the path is too long");
+    weft__output_catch_stops();
     const int file = mkstemp(path);
     if (file < 0) return weft__fail(NULL, WEFT_ERR_IO, "%s: %s", path, strerror(errno));
+    weft__temporary_begin(AT_FDCWD, path);
     size_t bytes;
     bool written = true;
     while (written && (bytes = fread(piece, 1, sizeof piece, stdin)) > 0)
         written = write(file, piece, bytes) == (ssize_t)bytes;
     const int error = errno;
     if (close(file) == 0 && written && !ferror(stdin)) return WEFT_OK;
-    unlink(path);
+    drop_standard_input(path);
     return weft__fail(NULL, WEFT_ERR_IO, "standard input: %s", strerror(error));
 }
 
@@ -86,7 +96,7 @@ static weft_status predict_input(const weft__copies *copies, const char *input, 
     if (strcmp(input, "-") != 0) return predict(copies, input, input, table);
     WEFT_TRY(take_standard_input(path));
     const weft_status status = predict(copies, path, "-", table);
-    unlink(path);
+    drop_standard_input(path);
     return status == WEFT_OK ? WEFT_OK : name_standard_input(copies->models[0]->ctx, status, path);
 }
 
@@ -121,6 +131,14 @@ static void tell_accuracy(const weft__copies *copies, const char *dir, const cha
 
 /* ---- the command ---- */
 
+static weft_status check_out(const char *dir, const weft__repeated *inputs, bool force, const char *out) {
+    weft__output output = {.command = "predict", .force = force};
+    if (!out) return WEFT_OK;
+    weft__output_reads(&output, dir);
+    for (size_t i = 0; i < inputs->count; i++) weft__output_reads(&output, inputs->values[i]);
+    return weft__output_file(&output, out);
+}
+
 static weft_status predict_all(const weft__copies *copies, const weft__repeated *inputs, const char *out,
                                const weft__predict_options *options, bool *reader_left) {
     const weft__use *use = &copies->uses[0];
@@ -145,7 +163,7 @@ int weft__command_predict(const weft__command *command, int argc, char **argv) {
     const char *dir = NULL, *device = NULL, *devices = NULL, *checkpoint = NULL, *out = NULL;
     weft__repeated inputs = {0};
     weft__predict_options how = {0};
-    bool json = false, reader_left = false;
+    bool json = false, force = false, reader_left = false;
     int code = 0;
     const weft__option options[] = {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
@@ -158,14 +176,17 @@ int weft__command_predict(const weft__command *command, int argc, char **argv) {
         {"--no-header", WEFT__OPTION_FLAG, &how.no_header, "leave out the line of names"},
         {"--out FILE", WEFT__OPTION_TEXT, &out,
          "write to a file; NAME.csv has commas, NAME.json is as --json"},
+        WEFT__FORCE_OPTION(&force),
         WEFT__CHECKPOINT_OPTION(&checkpoint),
         WEFT__DEVICE_OPTIONS(&device, &devices, "the data"),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     how.form = json ? WEFT__PREDICT_JSON : weft__predict_form(out);
-    weft__copies copies;
-    weft_status status = weft__copies_open(
-        dir, devices, &(weft__use_options){.device = device, .checkpoint = checkpoint}, &copies);
+    weft__copies copies = {0};
+    weft_status status = check_out(dir, &inputs, force, out);
+    if (status == WEFT_OK)
+        status = weft__copies_open(dir, devices,
+                                   &(weft__use_options){.device = device, .checkpoint = checkpoint}, &copies);
     if (status == WEFT_OK && copies.uses[0].config.task == WEFT__TASK_LANGUAGE_MODEL)
         status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
                             "predict: the run's model is a language model: use 'weft generate'");

@@ -2,12 +2,16 @@
  * profile is collected. Read next: train/analysis/profile.c. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/profile.h"
 #include "cli/run.h"
+#include "compiler/profile/profile.h"
+#include "io/publish.h"
 #include "train/analysis/profile.h"
+#include "train/run/output.h"
 
 weft_status weft__print_profile(weft_profile *profile, uint64_t steps) {
     int64_t length = weft_profile_text(profile, steps, NULL, 0);
@@ -227,12 +231,28 @@ static weft_status cli_profile_show(weft__profiling *p, bool json, const char *t
     return WEFT_OK;
 }
 
+static bool wrote_trace(const char *path) { return weft__file_begins(path, WEFT__TRACE_BEGIN); }
+
+static weft_status check_trace(const weft__wanted *wanted, const weft__config *config, bool force,
+                               const char *trace) {
+    weft__output output = {.command = "profile", .force = force, .wrote = wrote_trace};
+    weft__output_reads(&output, wanted->config);
+    weft__output_reads(&output, config->data_path);
+    weft__output_reads(&output, config->model_init);
+    WEFT_TRY(weft__output_file(&output, trace));
+    if (force && !weft__is_stream(trace)) (void)unlink(trace); /* it may be read-only */
+    return WEFT_OK;
+}
+
 /* Profiles in all processes that were started with this one. Rank 0 prints. */
-static int profile_together(weft__profiling *p, weft__wanted *wanted, bool json, const char *trace) {
+static int profile_together(weft__profiling *p, weft__wanted *wanted, bool json, bool force,
+                            const char *trace) {
     weft__config config;
     weft__config_init(&config);
     weft_status status = weft__cli_join(&config, wanted, &p->group);
     if (status == WEFT_OK) status = weft__cli_config(&config, wanted);
+    if (status == WEFT_OK && trace && weft_process_group_rank(p->group) == 0)
+        status = check_trace(wanted, &config, force, trace);
     status = weft__processes_agree(p->group, config.train_timeout, status, &p->silent);
     if (status == WEFT_OK) status = weft__profiling_run(p, &config);
     if (status == WEFT_OK && weft_process_group_rank(p->group) == 0)
@@ -250,7 +270,7 @@ int weft__command_profile(const weft__command *command, int argc, char **argv) {
     weft__wanted wanted = {.config = getenv("WEFT_CONFIG")};
     const char *trace = NULL;
     int64_t steps = 20, warmup = 3;
-    bool json = false;
+    bool json = false, force = false;
     int code = 0;
     const weft__option options[] = {
         WEFT__CONFIG_OPTIONS(&wanted),
@@ -258,6 +278,7 @@ int weft__command_profile(const weft__command *command, int argc, char **argv) {
         {"--steps N", WEFT__OPTION_INT, &steps, "steps to profile; default: 20"},
         {"--warmup N", WEFT__OPTION_INT, &warmup, "steps before the profiled ones; default: 3"},
         {"--trace FILE", WEFT__OPTION_TEXT, &trace, "write a trace for Perfetto"},
+        WEFT__FORCE_OPTION(&force),
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
@@ -268,5 +289,5 @@ int weft__command_profile(const weft__command *command, int argc, char **argv) {
     }
     weft__profiling profiling = {
         .warmup = (uint64_t)warmup, .steps = (uint64_t)steps, .trace = trace != NULL};
-    return profile_together(&profiling, &wanted, json, trace);
+    return profile_together(&profiling, &wanted, json, force, trace);
 }

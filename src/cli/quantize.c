@@ -6,18 +6,21 @@
 #include <weft/published.h>
 
 #include "cli/cli.h"
+#include "io/publish.h"
 #include "published/published.h"
 #include "published/quantize.h"
 #include "published/tensors.h"
 #include "train/dataset/dataset.h"
 #include "train/export/export.h"
 #include "train/report/scores.h"
+#include "train/run/output.h"
 #include "train/run/use.h"
 
 #define PATH_BYTES 4096
 
 typedef struct quantizing {
     const char *model, *to, *out, *data, *device;
+    bool force;
 } quantizing;
 
 /* ---- size ---- */
@@ -92,13 +95,23 @@ static weft_status new_path(const quantizing *q, char path[PATH_BYTES]) {
     return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%.60s...: the path is too long", q->out ? q->out : q->model);
 }
 
+static bool quantized(const char *path) { return weft__gguf_made_by(path, "quantize"); }
+
 static weft_status run_quantize(const quantizing *q) {
+    weft__output output = {.command = "quantize", .force = q->force, .wrote = quantized};
     char path[PATH_BYTES];
     double before = 0, after = 0;
     WEFT_TRY(new_path(q, path));
+    weft__output_reads(&output, q->model);
+    weft__output_reads(&output, q->data);
+    WEFT_TRY(weft__output_file(&output, path));
+    if (q->data && weft__is_stream(path))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT, "quantize: --data: %s cannot be read back: name a file",
+                          path);
     WEFT_TRY(tell_size(q->model, "before"));
     if (q->data) WEFT_TRY(measure_text(q, q->model, &before));
     WEFT_TRY(weft__export_files(q->model, path, q->to));
+    if (weft__is_stream(path)) return WEFT_OK;
     WEFT_TRY(tell_size(path, "after"));
     if (q->data) WEFT_TRY(measure_text(q, path, &after));
     if (q->data)
@@ -135,6 +148,7 @@ int weft__command_quantize(const weft__command *command, int argc, char **argv) 
         {"--out FILE", WEFT__OPTION_TEXT, &q.out, "the new file; default: MODEL-FORMAT.gguf in this folder"},
         {"--data TEXT", WEFT__OPTION_TEXT, &q.data, "a text file on which the perplexity is measured"},
         {"--device D", WEFT__OPTION_TEXT, &q.device, "the device that measures; default: $WEFT_DEVICE, cpu"},
+        WEFT__FORCE_OPTION(&q.force),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (!check_quantizing(&q)) return WEFT__EXIT_USAGE;

@@ -13,6 +13,7 @@
 #include "data/parse.h"
 #include "data/tokens.h"
 #include "text/text_stream.h"
+#include "train/run/output.h"
 #include "train/run/progress.h"
 
 #define BLOCK ((size_t)4 << 20) /* about this many bytes of text */
@@ -20,8 +21,9 @@
 typedef struct job {
     const weft_tokenizer *tokenizer;
     const char *out; /* NULL: prints the ids */
-    int64_t shard;   /* most tokens of a file */
-    int32_t *ids;    /* [capacity] tokens that are encoded but not yet written */
+    weft__output output;
+    int64_t shard; /* most tokens of a file */
+    int32_t *ids;  /* [capacity] tokens that are encoded but not yet written */
     size_t count, capacity;
     int64_t written; /* number of tokens */
     int files;
@@ -55,6 +57,7 @@ static weft_status flush(job *j, bool follows) {
         char path[4096];
         size_t count = j->count - done < (size_t)j->shard ? j->count - done : (size_t)j->shard;
         WEFT_TRY(name_file(j, j->files > 0 || j->count - done > count, path));
+        WEFT_TRY(weft__output_file(&j->output, path));
         /* all files of a tokenizer have the same width */
         const bool wide = weft_tokenizer_vocabulary(j->tokenizer) > (size_t)UINT16_MAX + 1;
         WEFT_TRY(weft__tokens_write(NULL, path, j->ids + done, count, wide));
@@ -84,8 +87,8 @@ static weft_status encode_block(job *j, const char *text, size_t bytes) {
     const double began = weft__now();
     do { /* once more, if there are more tokens than bytes */
         WEFT_TRY(make_room(j, count));
-        status = weft_tokenizer_encode(j->tokenizer, text, bytes, j->ids + j->count, j->capacity - j->count,
-                                       &count);
+        status = weft_tokenizer_encode_special(j->tokenizer, text, bytes, j->ids + j->count,
+                                               j->capacity - j->count, &count);
     } while (status == WEFT_ERR_ARGUMENT && count > j->capacity - j->count);
     WEFT_TRY(status);
     j->seconds += weft__now() - began;
@@ -167,6 +170,9 @@ static weft_status run_job(job *j, const char *path, const char *text) {
     uint64_t bytes = 0;
     weft_status status = weft_tokenizer_load(NULL, path, &t);
     j->tokenizer = t;
+    weft__output_reads(&j->output, text);
+    weft__output_reads(&j->output, path);
+    if (status == WEFT_OK && j->out) status = weft__output_file(&j->output, j->out);
     if (status == WEFT_OK) status = tokenize(j, text, &bytes);
     if (status == WEFT_OK && j->written == 0)
         status = weft__fail(NULL, WEFT_ERR_FORMAT, "%s: the text has no tokens", text);
@@ -183,13 +189,17 @@ static weft_status run_job(job *j, const char *path, const char *text) {
 
 /* Trains a tokenizer, and writes it to FOLDER/tokenizer.json. The context shows its warnings. */
 static weft_status train_tokenizer(weft_context *ctx, const weft__repeated *texts,
-                                   const weft_tokenizer_train_options *options, const char *folder) {
+                                   const weft_tokenizer_train_options *options, const char *folder,
+                                   weft__output *output) {
     char path[4096];
     weft_tokenizer *t = NULL;
     const double began = weft__now();
     if (!weft__join(path, sizeof path, folder, "tokenizer.json"))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", folder);
-    weft_status status = weft_tokenizer_train(ctx, texts->values, texts->count, options, &t);
+    for (size_t i = 0; i < texts->count; i++) weft__output_reads(output, texts->values[i]);
+    weft_status status = weft__output_file(output, path);
+    if (status != WEFT_OK) return weft__fail(ctx, status, "%s", weft_last_error(NULL));
+    status = weft_tokenizer_train(ctx, texts->values, texts->count, options, &t);
     if (status == WEFT_OK) status = weft_make_folder(ctx, folder);
     if (status == WEFT_OK) status = weft_tokenizer_save(t, path);
     if (status == WEFT_OK)
@@ -200,10 +210,10 @@ static weft_status train_tokenizer(weft_context *ctx, const weft__repeated *text
 }
 
 static int run_training(const weft__repeated *texts, const weft_tokenizer_train_options *options,
-                        const char *folder) {
+                        const char *folder, weft__output *output) {
     weft_context *ctx = NULL;
     weft_status status = weft_open(&(weft_open_options){.device = "null", .log = weft__show_log}, &ctx);
-    if (status == WEFT_OK) status = train_tokenizer(ctx, texts, options, folder);
+    if (status == WEFT_OK) status = train_tokenizer(ctx, texts, options, folder, output);
     const int code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(ctx, status);
     weft_close(ctx);
     return code;
@@ -224,7 +234,7 @@ int weft__command_tokenize(const weft__command *command, int argc, char **argv) 
     const char *tokenizer = NULL, *pattern = "cl100k";
     weft_tokenizer_train_options train = {0};
     weft__repeated texts = {0};
-    job j = {.shard = 100000000};
+    job j = {.shard = 100000000, .output.command = "tokenize"};
     int64_t vocabulary = -1, least = 0;
     int code = 0;
     const weft__option options[] = {
@@ -235,6 +245,7 @@ int weft__command_tokenize(const weft__command *command, int argc, char **argv) 
          "a tokenizer.json, a .model file, or the folder of a published model"},
         {"--out OUT", WEFT__OPTION_TEXT, &j.out,
          "the file to write: name it .bin; without it the ids are printed"},
+        WEFT__FORCE_OPTION(&j.output.force),
         {"--shard N", WEFT__OPTION_INT, &j.shard, "most tokens of one file; default: 100000000"},
         {"--train N", WEFT__OPTION_INT, &vocabulary,
          "trains a tokenizer of N tokens, and writes tokenizer.json to the folder --out (default: this "
@@ -253,7 +264,7 @@ int weft__command_tokenize(const weft__command *command, int argc, char **argv) 
     }
     train.vocabulary = vocabulary > 0 ? (size_t)vocabulary : 1; /* 0 is too few, not the default */
     train.min_count = (uint64_t)least;
-    if (trains) return run_training(&texts, &train, j.out ? j.out : ".");
+    if (trains) return run_training(&texts, &train, j.out ? j.out : ".", &j.output);
     weft_status status = run_job(&j, tokenizer, texts.values[0]);
     return status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
 }

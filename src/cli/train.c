@@ -260,6 +260,7 @@ static weft_status resumed(weft__config *config, const char *dir, const weft__wa
     weft_status status = weft__use_config(dir, NULL, &was);
     if (status == WEFT_OK) status = weft__config_resolve(&was);
     if (status == WEFT_OK) status = weft__cli_config(config, wanted);
+    if (status == WEFT_OK) status = weft__config_check_path(config, WEFT__KEY_model_init);
     if (status == WEFT_OK) status = weft__config_conflict(&was, config, &key, old);
     if (status == WEFT_OK && key != WEFT__KEY_COUNT)
         status =
@@ -281,6 +282,7 @@ int weft__command_resume(const weft__command *command, int argc, char **argv) {
         {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &wanted.settings,
          "change how long it trains, or what it logs"},
         {"--device D", WEFT__OPTION_TEXT, &wanted.device, "another device than before"},
+        WEFT__TRUST_OPTION,
         {"--strict", WEFT__OPTION_FLAG, &strict, "fail if the newest checkpoint is damaged"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
         WEFT__VERBOSE_OPTION(&verbose),

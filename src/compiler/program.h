@@ -82,6 +82,7 @@ typedef struct weft_walk {
     weft_hash loose;      /* the key without the values of constants */
     const char *constant; /* where the first constant was recorded */
     size_t nodes;
+    size_t n_made; /* leaves that were computed from variables */
     uint32_t first_segment;
 } weft_walk;
 

@@ -3,6 +3,7 @@
  * cell is written straight to its place in the result, or kept as text (csv_text.c). Must not know: where the
  * bytes come from. Read next: csv_columns.c. */
 #include "data/csv.h"
+#include "base/utf8.h"
 #include "data/parquet.h"
 
 #include <csv.h>
@@ -555,17 +556,37 @@ static weft_status csv_check_options(reader *r, const weft_csv_options *o) {
     return WEFT_OK;
 }
 
-/* Refuses packed files and text in UTF-16, each with its own message. *start becomes the offset after a UTF-8
- * byte order mark. */
+/* Refuses text that is not UTF-8: names that nobody can store or compare would be lost. */
+static weft_status check_utf8(const reader *r, const char *text, size_t size) {
+    size_t line = 1, begin = 0;
+    for (size_t i = 0; i < size;) {
+        uint32_t point;
+        const int length = (unsigned char)text[i] < 0x80 ? 1 : weft__utf8_read(text + i, size - i, &point);
+        if (length <= 0)
+            return weft__fail(
+                r->ctx, WEFT_ERR_FORMAT,
+                "%s: line %zu, byte %zu of the line: 0x%02x is not UTF-8: if the file is in "
+                "Windows-1252 or Latin-1, convert it by: iconv -f WINDOWS-1252 -t UTF-8 FILE >NEW",
+                r->file, line, i - begin + 1, (unsigned char)text[i]);
+        if (text[i] == '\n') line++, begin = i + 1;
+        i += (size_t)length;
+    }
+    return WEFT_OK;
+}
+
+/* Refuses packed files and text that is not UTF-8. *start becomes the offset after a byte order mark. */
 static weft_status check_encoding(reader *r, const uint8_t *p, size_t size, size_t *start) {
     *start = size >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     if (size == *start) return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: the file is empty", r->file);
     WEFT_TRY(weft__refuse_packed(r->ctx, r->file, p, size));
     if (size >= 2 && ((p[0] == 0xff && p[1] == 0xfe) || (p[0] == 0xfe && p[1] == 0xff))) {
-        return weft__fail(r->ctx, WEFT_ERR_FORMAT, "%s: byte 0: the file is in UTF-16, expected UTF-8",
-                          r->file);
+        return weft__fail(
+            r->ctx, WEFT_ERR_FORMAT,
+            "%s: byte 0: the file is in UTF-16, expected UTF-8: convert it by: iconv -f UTF-16 -t "
+            "UTF-8 FILE >NEW",
+            r->file);
     }
-    return WEFT_OK;
+    return check_utf8(r, (const char *)p + *start, size - *start);
 }
 
 weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, const char *name,

@@ -88,15 +88,20 @@ static weft_status duckdb_start(weft_context *ctx, const char *path, bool one_th
     /* nothing is fetched from a network, and no folder is made for what exceeds memory */
     static const char *const settings[] = {"SET autoinstall_known_extensions = false",
                                            "SET temp_directory = ''", "SET threads = 1"};
+    /* not all versions have these. Some rows of a file need not all pages of their row group. Instants are
+     * told in UTC, whatever TZ and LANG say */
+    static const char *const wishes[] = {"SET disable_parquet_prefetching = true", "SET TimeZone = 'UTC'",
+                                         "SET Calendar = 'gregorian'"};
     duckdb_result result = {.room = {0}};
     if (duckdb.duckdb_open(NULL, &db->database) != 0 ||
         duckdb.duckdb_connect(db->database, &db->connection) != 0)
         return weft__fail(ctx, WEFT_ERR_IO, "%s: DuckDB does not start", path);
     for (int i = 0; i < (one_thread ? 3 : 2); i++)
         WEFT_TRY(weft__duckdb_query(ctx, db, path, settings[i], NULL));
-    /* some rows of a file need not all pages of their row group; old versions have no such setting */
-    (void)duckdb.duckdb_query(db->connection, "SET disable_parquet_prefetching = true", &result);
-    duckdb.duckdb_destroy_result(&result);
+    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++) {
+        (void)duckdb.duckdb_query(db->connection, wishes[i], &result);
+        duckdb.duckdb_destroy_result(&result);
+    }
     return WEFT_OK;
 }
 

@@ -182,7 +182,7 @@ static weft_tensor *loss_of(const fit *f, const worker *w, weft_tensor *predicti
         .kind = o->loss, .smoothing = o->label_smoothing, .weights = w->weights, .beta = o->beta};
     if (!o->custom_loss) return weft__loss_mean(&loss, prediction, batch);
     weft_tensor *each = o->custom_loss(o->user, prediction, batch);
-    return batch->mask ? weft__masked_mean(each, batch->mask) : weft_mean(each, WEFT_ALL_AXES, false);
+    return weft__batch_mean(each, batch);
 }
 
 /* Plans the memory of a step: of one with whole samples, if the loader cuts them, since others need less. */
@@ -337,6 +337,11 @@ static weft_status add_worker(fit *f, const weft_replica *r) {
                           f->n_workers, (unsigned long long)weft_optimizer_steps(r->optimizer),
                           (long long)r->loader->batches, (unsigned long long)weft_optimizer_steps(f->opt),
                           (long long)f->loader->batches);
+    if (r->loader->options.accumulate > 1 && r->loader->of != f->accumulate)
+        return weft__fail(f->ctx, WEFT_ERR_ARGUMENT,
+                          "fit: options.accumulate is %llu, but %d for the loader: give both the same number",
+                          (unsigned long long)f->accumulate, r->loader->options.accumulate);
+    weft__loader_share(r->loader, f->accumulate);
     f->optimizers[f->n_workers] = r->optimizer;
     f->workers[f->n_workers++] = (worker){
         .ctx = weft_module_context(r->module), .m = r->module, .opt = r->optimizer, .loader = r->loader};
@@ -369,6 +374,7 @@ static weft_status add_workers(fit *f) {
 
 static void free_workers(fit *f) {
     for (size_t i = 0; i < f->n_workers; i++) {
+        weft__loader_share(f->workers[i].loader, 0);
         weft__pending_free(&f->workers[i].pending);
         weft_free(f->workers[i].weights);
         weft__free(NULL, f->workers[i].losses);
@@ -415,7 +421,7 @@ weft_status weft_fit(weft_module *m, weft_optimizer *opt, weft_loader *loader,
              .options = options,
              .history = history};
     f.group = weft_optimizer_processes(opt);
-    f.accumulate = options->accumulate > 1 ? (uint64_t)options->accumulate : 1;
+    f.accumulate = options->accumulate > 0 ? (uint64_t)options->accumulate : loader->of;
     bool stop = false;
     const weft_status status = train(&f, &stop);
     free_workers(&f);

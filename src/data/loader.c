@@ -5,6 +5,7 @@
 
 #include <weft/ops.h>
 
+#include "base/option.h"
 #include "compiler/profile/profile.h"
 #include "data/loader.h"
 #include "data/parse.h"
@@ -32,6 +33,14 @@ static int64_t random_below(const weft_loader *loader, uint64_t sample, int64_t 
     return (int64_t)(high * (n >> 32) + (high * (n & UINT32_MAX) >> 32) + (middle >> 32));
 }
 
+int64_t weft__loader_count(const weft_loader *loader, uint64_t position) {
+    const int64_t most = loader->options.batch * (loader->text ? loader->context : 1);
+    if (loader->text && !loader->options.in_order) return most;
+    const int64_t all = loader->text ? loader->tokens - 1 : loader->samples,
+                  left = all - (int64_t)(position % (uint64_t)loader->batches) * most;
+    return left < 0 ? 0 : weft__smaller(left, most);
+}
+
 /* Samples of text are windows. Their starts depend on the options:
  *
  *     streams    sample b reads part b of the text, window after window
@@ -42,7 +51,7 @@ static int64_t random_below(const weft_loader *loader, uint64_t sample, int64_t 
 int64_t weft__loader_starts(const weft_loader *loader, uint64_t position, int64_t *starts) {
     const weft_loader_options *o = &loader->options;
     uint64_t batches = (uint64_t)loader->batches, epoch = position / batches;
-    int64_t first = (int64_t)(position % batches) * o->batch, count = 0;
+    const int64_t first = (int64_t)(position % batches) * o->batch;
     for (int64_t b = 0; b < o->batch; b++) {
         int64_t sample = first + b;
         if (loader->text && o->streams) {
@@ -54,22 +63,17 @@ int64_t weft__loader_starts(const weft_loader *loader, uint64_t position, int64_
             starts[b] = random_below(loader, number, loader->tokens - loader->context);
             continue;
         }
-        bool real = sample < loader->samples;
-        if (!real) sample = 0;
+        if (sample >= loader->samples) sample = 0; /* padding */
         if (loader->text) {
             starts[b] = sample * loader->context;
-            int64_t left = loader->tokens - 1 - starts[b];
-            if (real) count += left < loader->context ? left : loader->context;
             continue;
         }
         if (!o->in_order && o->batch != loader->samples) /* a batch of all samples needs no order */
             sample = (int64_t)weft__permute(o->seed, STREAM_ROWS + epoch, (uint64_t)loader->samples,
                                             (uint64_t)sample);
         starts[b] = sample;
-        count += real;
     }
-    if (loader->text && !o->in_order) count = o->batch * loader->context;
-    return count;
+    return weft__loader_count(loader, position);
 }
 
 /* Copies windows of mapped tokens. Past the end of the text its last token repeats. */
@@ -104,6 +108,16 @@ weft_status weft__loader_copy(const weft_loader *loader, const weft__side *side,
 }
 
 /* ---- making ---- */
+
+/* Returns the number of batches of an epoch. No step spans two epochs: the last step gets empty batches or,
+ * with drop_last, is left out. */
+static int64_t epoch_batches(const weft_loader *loader) {
+    const int64_t batch = loader->options.batch, of = (int64_t)loader->of,
+                  all = loader->samples / batch + (loader->samples % batch > 0);
+    if (loader->text || !loader->options.drop_last) return weft__ceil_div(all, of) * of;
+    const int64_t whole = loader->samples / batch;
+    return whole < of ? whole : whole - whole % of;
+}
 
 /* Checks an array of the caller and sets its size in bytes. The caller gives the right size or 0. */
 static weft_status loader_measure(weft_context *ctx, const char *what, weft_array *array) {
@@ -252,6 +266,9 @@ static weft_status loader_start(weft_context *ctx, const weft_loader_options *op
     if (!options || options->batch < 1)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "loader: options.batch must say how many samples a batch has");
+    if (weft__value_or(options->scale, 1) == 0)
+        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
+                          "loader: options.scale must not be the number 0: all inputs would be 0");
     if (options->classes < 0)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "loader: options.classes is %lld; give the number of classes, or 0",
@@ -261,6 +278,7 @@ static weft_status loader_start(weft_context *ctx, const weft_loader_options *op
     loader->ctx = ctx;
     loader->options = *options;
     if (options->seed == 0) loader->options.seed = ctx->seed;
+    weft__loader_share(loader, 0);
     *out = loader;
     return WEFT_OK;
 }
@@ -298,12 +316,12 @@ static weft_status take_arrays(weft_loader *loader) {
                                            : narrow(ctx, "inputs", &loader->x));
     if (loader->y.array.data) WEFT_TRY(narrow(ctx, "targets", &loader->y));
     loader->samples = loader->x.array.shape[0];
-    loader->batches = loader->samples / o->batch + (!o->drop_last && loader->samples % o->batch > 0);
+    loader->batches = epoch_batches(loader);
     if (loader->batches == 0)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "loader: %lld samples do not fill a batch of %lld: use a smaller batch",
                           (long long)loader->samples, (long long)o->batch);
-    loader->padded = loader->samples % o->batch > 0 && !o->drop_last;
+    loader->padded = loader->samples / o->batch < loader->batches;
     WEFT_TRY(lay_rows(loader, &loader->x));
     if (loader->y.array.data) WEFT_TRY(lay_rows(loader, &loader->y));
     WEFT_TRY(check_lengths(loader));
@@ -352,7 +370,7 @@ static weft_status take_tokens(weft_loader *loader, const int32_t *ids, size_t c
     loader->context = context;
     loader->tokens = n;
     loader->samples = loader->options.in_order ? (n - 2) / context + 1 : n / context;
-    loader->batches = (loader->samples + batch - 1) / batch;
+    loader->batches = epoch_batches(loader);
     if (loader->options.streams) {
         loader->options.in_order = false;
         loader->batches = (n / batch - 1) / context;
@@ -419,6 +437,7 @@ void weft_loader_free(weft_loader *loader) {
     weft_free(loader->gathered);
     weft_free(loader->index);
     weft_free(loader->count);
+    weft_free(loader->divisor);
     weft__free(ctx, loader->starts);
     weft__free(ctx, loader->index_host);
     weft__free(ctx, loader);
@@ -463,7 +482,7 @@ static weft_status get_gathered(weft_loader *loader, uint64_t position, weft_bat
 static weft_status get_on_device(weft_loader *loader, uint64_t position, weft_batch *batch) {
     size_t rows = (size_t)loader->options.batch;
     bool same = loader->indexed;
-    if (!loader->text && loader->options.batch == loader->samples) {
+    if (!loader->text && loader->options.batch == loader->samples && loader->batches == 1) {
         batch->count = loader->samples;
         batch->x = loader->x.all;
         batch->y = loader->y.all;
@@ -509,7 +528,7 @@ static weft_status get(weft_loader *loader, uint64_t position, weft_batch *batch
     batch->weight = (double)batch->count;
     if (!loader->weights.batch) batch->mask = mask_of(loader, batch->count);
     WEFT_TRY(weft__loader_numbers_get(loader, position, batch));
-    if (loader->real) WEFT_TRY(weft__loader_skip_apply(loader, position, batch));
+    if (loader->real) weft__loader_skip_apply(loader, position, batch);
     if (loader->options.lengths) cut_samples(loader, position, batch);
     if (loader->options.images.channels) {
         WEFT_TRY(weft__images_apply(loader, position, batch));
@@ -520,7 +539,7 @@ static weft_status get(weft_loader *loader, uint64_t position, weft_batch *batch
     if (loader->reproduces) batch->y = batch->x;
     WEFT_TRY(weft_tensor_status(batch->x));
     if (batch->y) WEFT_TRY(weft_tensor_status(batch->y));
-    return batch->mask ? weft_tensor_status(batch->mask) : WEFT_OK;
+    return batch->mask ? weft__loader_divisor_get(loader, position, batch) : WEFT_OK;
 }
 
 weft_status weft_loader_get(weft_loader *loader, uint64_t position, weft_batch *batch) {

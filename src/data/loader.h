@@ -46,10 +46,13 @@ struct weft_loader {
     int64_t mapped_first;
     int64_t samples; /* rows or windows of an epoch */
     int64_t batches; /* batches of an epoch */
+    uint64_t of;     /* batches of a step, whose losses are divided by the same number */
     int64_t padded;  /* mask elements per sample; 0: no mask */
     weft__side x, y;
     weft_tensor *uncut;       /* x of the last batch with whole samples, if options.lengths cuts them */
     weft_tensor *count;       /* scalar: number of mask elements that are 1; NULL if there is never padding */
+    weft_tensor *divisor;     /* scalar: weft_batch.divisor; NULL until a batch has a mask */
+    uint64_t divided;         /* the first batch of the step that it belongs to; UINT64_MAX: none */
     int64_t *starts;          /* [batch] */
     weft_tensor *index;       /* on the device, i32 (batch), for text (batch, 1): the starts of the samples */
     int32_t *index_host;      /* [batch], host copy of index */
@@ -57,6 +60,7 @@ struct weft_loader {
     weft__prefetch *prefetch; /* NULL: the device gathers */
     int32_t *real;            /* [samples] targets that count; NULL: all do (skip_negative) */
     weft__numbers weights;    /* f32 (batch): the mask, if the samples have weights */
+    double mean_weight;       /* of all samples */
     weft_array extra_rows;    /* options.extra; the data are borrowed */
     weft__numbers extra;      /* f32 (batch, K) of them */
     weft_tensor *pixel_mean, *pixel_deviation; /* per channel of images; NULL: not normalized */
@@ -69,7 +73,10 @@ struct weft_loader {
     weft_tensor *gathered;         /* if the host gathers: x and y of a batch as u8, one upload */
 };
 
-/* Computes the starts of the samples of a batch. Returns how many mask elements are 1. A pure function of its
+/* Returns how many samples of a batch, or tokens of a text, are no padding. */
+int64_t weft__loader_count(const weft_loader *loader, uint64_t position);
+
+/* Computes the starts of the samples of a batch. Returns weft__loader_count. A pure function of its
  * arguments. */
 int64_t weft__loader_starts(const weft_loader *loader, uint64_t position, int64_t *starts);
 
@@ -83,12 +90,19 @@ weft_status weft__loader_copy(const weft_loader *loader, const weft__side *side,
 /* Counts the targets of each sample that are not negative, if negative ones do not count. */
 weft_status weft__loader_skip_new(weft_loader *loader);
 /* Takes negative targets out of a batch, by its mask. */
-weft_status weft__loader_skip_apply(weft_loader *loader, uint64_t position, weft_batch *batch);
+void weft__loader_skip_apply(weft_loader *loader, uint64_t position, weft_batch *batch);
+/* Returns how many targets of a batch count: samples, tokens of a text or, if negative ones do not count, the
+ * others. */
+int64_t weft__loader_targets(const weft_loader *loader, uint64_t position);
 
 /* ---- loader_numbers.c ---- */
 
 weft_status weft__loader_numbers_new(weft_loader *loader);
 void weft__loader_numbers_free(weft_loader *loader);
+/* Steps take so many batches from now on; 0: as many as the options say. */
+void weft__loader_share(weft_loader *loader, uint64_t of);
+/* Sends the divisor of a batch that has a mask. */
+weft_status weft__loader_divisor_get(weft_loader *loader, uint64_t position, weft_batch *batch);
 /* Sends the weights of the batch's samples, and makes them its mask. Sends their extra numbers. */
 weft_status weft__loader_numbers_get(weft_loader *loader, uint64_t position, weft_batch *batch);
 

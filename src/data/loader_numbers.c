@@ -1,5 +1,7 @@
-/* Numbers of samples that the host sends with each batch. Weights: the mask of a batch holds them, so that a
- * masked mean is a weighted mean. Extra numbers: what else a loss wants to know. Must not know: losses. Read
+/* Numbers that the host sends with each batch. Weights: the mask of a batch holds them, divided by their mean
+ * over all samples, so that a sample of weight 3 counts as three equal ones whatever else is in its batch.
+ * The divisor of the losses: the batches of a step share it, so that they add up to one large batch, on any
+ * number of devices and processes. Extra numbers: what else a loss wants to know. Must not know: losses. Read
  * next: loss.c. */
 #include <math.h>
 #include <string.h>
@@ -35,11 +37,15 @@ static weft_status weights_new(weft_loader *loader) {
     if (loader->text)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "loader: weights are for samples, not for windows of a text");
-    for (int64_t i = 0; i < loader->samples; i++)
+    double sum = 0;
+    for (int64_t i = 0; i < loader->samples; i++) {
         if (!(weights[i] > 0) || !isfinite(weights[i]))
             return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                               "loader: the weight of sample %lld is %g; it must be finite and above 0",
                               (long long)i, (double)weights[i]);
+        sum += (double)weights[i];
+    }
+    loader->mean_weight = sum / (double)loader->samples;
     return numbers_new(loader, "weights", 1, &loader->options.batch, &loader->weights);
 }
 
@@ -75,7 +81,8 @@ void weft__loader_numbers_free(weft_loader *loader) {
 static weft_status weights_get(weft_loader *loader, weft_batch *batch) {
     batch->weight = 0;
     for (int64_t b = 0; b < loader->options.batch; b++) {
-        const float weight = b < batch->count ? loader->options.weights[loader->starts[b]] : 0;
+        const double own = b < batch->count ? (double)loader->options.weights[loader->starts[b]] : 0;
+        const float weight = (float)(own / loader->mean_weight);
         numbers_put(&loader->weights, b, weight);
         batch->weight += (double)weight;
     }
@@ -99,4 +106,24 @@ weft_status weft__loader_numbers_get(weft_loader *loader, uint64_t position, wef
     (void)weft__loader_starts(loader, position, loader->starts);
     if (loader->weights.batch) WEFT_TRY(weights_get(loader, batch));
     return loader->extra.batch ? extra_get(loader, batch) : WEFT_OK;
+}
+
+void weft__loader_share(weft_loader *loader, uint64_t of) {
+    loader->of = of ? of : loader->options.accumulate > 1 ? (uint64_t)loader->options.accumulate : 1;
+    loader->divided = UINT64_MAX;
+}
+
+weft_status weft__loader_divisor_get(weft_loader *loader, uint64_t position, weft_batch *batch) {
+    const uint64_t first = position - position % loader->of;
+    int64_t targets = 0;
+    WEFT_TRY(weft_tensor_status(batch->mask));
+    if (!loader->divisor) loader->divisor = weft_keep(weft_scalar_of(loader->ctx, WEFT_F32, 0));
+    batch->divisor = loader->divisor;
+    WEFT_TRY(weft_tensor_status(loader->divisor));
+    if (loader->divided == first) return WEFT_OK;
+    for (uint64_t k = 0; k < loader->of; k++) targets += weft__loader_targets(loader, first + k);
+    /* Without any target the losses of the step are 0. */
+    WEFT_TRY(weft_set_scalar(loader->divisor, targets ? (double)targets / (double)loader->of : 1));
+    loader->divided = first;
+    return WEFT_OK;
 }

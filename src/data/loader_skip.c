@@ -22,8 +22,15 @@ weft_status weft__loader_skip_new(weft_loader *loader) {
     return WEFT_OK;
 }
 
-weft_status weft__loader_skip_apply(weft_loader *loader, uint64_t position, weft_batch *batch) {
-    const bool whole = loader->options.batch == loader->samples; /* in the order of the data */
+int64_t weft__loader_targets(const weft_loader *loader, uint64_t position) {
+    int64_t targets = 0;
+    if (!loader->real) return weft__loader_count(loader, position);
+    const int64_t count = weft__loader_starts(loader, position, loader->starts);
+    for (int64_t b = 0; b < count; b++) targets += loader->real[loader->starts[b]];
+    return targets;
+}
+
+void weft__loader_skip_apply(weft_loader *loader, uint64_t position, weft_batch *batch) {
     weft_tensor *zero = weft_zeros_like(batch->y);
     weft_tensor *real = weft_cast(weft_ge(batch->y, zero), WEFT_F32);
     if (batch->mask) {
@@ -32,10 +39,6 @@ weft_status weft__loader_skip_apply(weft_loader *loader, uint64_t position, weft
         real = weft_mul(real, weft_reshape(batch->mask, weft_rank(batch->y), shape));
     }
     batch->y = weft_maximum(batch->y, zero);
-    batch->weight = 0;
-    (void)weft__loader_starts(loader, position, loader->starts);
-    for (int64_t b = 0; b < batch->count; b++)
-        batch->weight += (double)loader->real[whole ? b : loader->starts[b]];
+    batch->weight = (double)weft__loader_targets(loader, position);
     batch->mask = real;
-    return WEFT_OK;
 }

@@ -1,5 +1,6 @@
 /* Computes losses by their kind, over batches that may be padded. Must not know: optimizers, loops. Read
  * next: fit.c. */
+#include "base/option.h"
 #include "data/loss.h"
 
 #include "graph/graph.h"
@@ -15,13 +16,9 @@ weft_tensor *weft__binary_target(weft_tensor *prediction, weft_tensor *target) {
     return weft_cast(target, weft_dtype_of(prediction));
 }
 
-/* Returns the weight of each sample, which is the weight of its class. A binary target may lie between 0 and
- * 1; the weight is then interpolated. */
+/* Returns the class weights of binary targets. A target may lie between 0 and 1; the weight is then
+ * interpolated. */
 static weft_tensor *weights_of(const weft__loss *loss, weft_tensor *target) {
-    if (loss->kind == WEFT_LOSS_CROSS_ENTROPY) {
-        if (weft_dtype_of(target) == WEFT_U8) target = weft_cast(target, WEFT_I32);
-        return weft_gather(loss->weights, target, 0);
-    }
     const weft_dtype dtype = weft_dtype_of(target);
     weft_tensor *weights = dtype == WEFT_F32 ? loss->weights : weft_cast(loss->weights, dtype);
     weft_tensor *low = weft_narrow(weights, 0, 0, 1), *high = weft_narrow(weights, 0, 1, 1);
@@ -67,7 +64,7 @@ static weft_tensor *pair_log_probs(weft_tensor *logits, const weft_batch *batch,
 weft_tensor *weft__pair_margins(const weft__loss *loss, weft_tensor *logits, const weft_batch *batch) {
     weft_tensor *before, *now = pair_log_probs(logits, batch, &before), *gain = weft_sub(now, before);
     gain = weft_sub(weft_narrow(gain, -1, 0, 1), weft_narrow(gain, -1, 1, 1));
-    return weft_mul_scalar(weft_squeeze(gain, -1), loss->beta > 0 ? loss->beta : WEFT__BETA);
+    return weft_mul_scalar(weft_squeeze(gain, -1), weft__value_or(loss->beta, WEFT__BETA));
 }
 
 static weft_tensor *dpo(const weft__loss *loss, weft_tensor *logits, const weft_batch *batch,
@@ -108,48 +105,26 @@ weft_tensor *weft__mask_like(weft_tensor *mask, weft_tensor *like) {
 
 static weft_tensor *sum_all(weft_tensor *x) { return weft_sum(x, WEFT_ALL_AXES, false); }
 
-weft_tensor *weft__masked_mean(weft_tensor *each, weft_tensor *mask) {
-    mask = weft__mask_like(mask, each);
-    return weft_div(sum_all(weft_mul(each, mask)), sum_all(mask));
+weft_tensor *weft__batch_mean(weft_tensor *each, const weft_batch *batch) {
+    if (!batch->mask) return weft_mean(each, WEFT_ALL_AXES, false);
+    weft_tensor *mask = weft__mask_like(batch->mask, each),
+                *divisor = batch->divisor ? weft__mask_like(batch->divisor, each) : sum_all(mask);
+    return weft_div(sum_all(weft_mul(each, mask)), divisor);
 }
 
-/* Blends what each sample gets by its own target with what it gets by the other one. */
-static weft_tensor *shared(const weft_batch *batch, weft_tensor *own, weft_tensor *other) {
+/* Returns the loss of each sample. Mixed samples blend what they get by their own target with what they get
+ * by the other one. */
+static weft_tensor *each_of(const weft__loss *loss, weft_tensor *prediction, const weft_batch *batch) {
+    weft_tensor *own = weft__loss_each(loss, prediction, batch);
+    if (!batch->share) return own;
+    weft_tensor *other = weft__loss_each(loss, prediction, &(weft_batch){.y = batch->other_y});
     return weft_add(other, weft_mul(weft_sub(own, other), weft__mask_like(batch->share, own)));
 }
 
-/* Returns the loss of each sample, by both targets of mixed samples. */
-static weft_tensor *each_of(const weft__loss *loss, weft_tensor *prediction, const weft_batch *batch) {
-    weft_tensor *each = weft__loss_each(loss, prediction, batch);
-    const weft_batch other = {.y = batch->other_y};
-    return batch->share ? shared(batch, each, weft__loss_each(loss, prediction, &other)) : each;
-}
-
-/* Returns the class weight of each sample. */
-static weft_tensor *counts_of(const weft__loss *loss, weft_tensor *prediction, const weft_batch *batch) {
-    weft_tensor *counts[2] = {NULL, NULL}, *targets[2] = {batch->y, batch->other_y};
-    for (int i = 0; i < (batch->share ? 2 : 1); i++) {
-        weft_tensor *target =
-            loss->kind == WEFT_LOSS_CROSS_ENTROPY ? targets[i] : weft__binary_target(prediction, targets[i]);
-        counts[i] = mean_of_sample(weights_of(loss, target));
-    }
-    return batch->share ? shared(batch, counts[0], counts[1]) : counts[0];
-}
-
 weft_tensor *weft__loss_mean(const weft__loss *loss, weft_tensor *prediction, const weft_batch *batch) {
-    const bool entropy = loss->kind == WEFT_LOSS_CROSS_ENTROPY;
-    if (!batch->mask && !batch->share && (entropy || !loss->weights))
-        return whole(loss, prediction, batch, WEFT_MEAN);
-    weft_tensor *each = each_of(loss, prediction, batch);
-    if (!loss->weights && !batch->mask) return weft_mean(each, WEFT_ALL_AXES, false);
-    if (!loss->weights) return weft__masked_mean(each, batch->mask);
-    weft_tensor *counts = counts_of(loss, prediction, batch);
-    if (batch->mask) {
-        each = weft_mul(each, weft__mask_like(batch->mask, each));
-        counts = weft_mul(counts, weft__mask_like(batch->mask, counts));
-    }
-    counts = sum_all(counts); /* 0 if all classes of a batch have weight 0: then there is nothing to learn */
-    return weft_div(sum_all(each), weft_maximum(counts, weft_full_like(counts, 1e-30)));
+    if (batch->mask || batch->share || loss->weights)
+        return weft__batch_mean(each_of(loss, prediction, batch), batch);
+    return whole(loss, prediction, batch, WEFT_MEAN);
 }
 
 weft_tensor *weft_batch_loss(weft_loss_kind kind, weft_tensor *prediction, const weft_batch *batch) {

@@ -8,7 +8,7 @@
 typedef struct weft__loss {
     weft_loss_kind kind;
     double smoothing;     /* label smoothing, for cross-entropy, binary cross-entropy and DPO */
-    weft_tensor *weights; /* weight of each class, f32 (classes); NULL: all weights are 1 */
+    weft_tensor *weights; /* factor of the loss of each class, f32 (classes); NULL: all are 1 */
     double beta;          /* of DPO; 0: WEFT__BETA */
 } weft__loss;
 
@@ -21,11 +21,12 @@ weft_tensor *weft__loss_each(const weft__loss *loss, weft_tensor *prediction, co
 /* Returns for each pair by how much the reward of the chosen answer is higher, (batch). */
 weft_tensor *weft__pair_margins(const weft__loss *loss, weft_tensor *logits, const weft_batch *batch);
 
-/* Returns the mean loss of a batch as one element. Padding does not count, and class weights apply. */
+/* Returns the loss of a batch as one element: the sum over samples or tokens, with the factors of the mask
+ * and of the classes, divided by batch->divisor. Without a mask this is the mean. */
 weft_tensor *weft__loss_mean(const weft__loss *loss, weft_tensor *prediction, const weft_batch *batch);
 
-/* Returns the mean of `each` over the samples that are not padding. */
-weft_tensor *weft__masked_mean(weft_tensor *each, weft_tensor *mask);
+/* Returns the same for losses `each` of a batch. */
+weft_tensor *weft__batch_mean(weft_tensor *each, const weft_batch *batch);
 
 /* Converts classes 0 and 1 to the dtype and shape of the prediction of a binary cross-entropy. Targets that
  * are floats stay as they are. */

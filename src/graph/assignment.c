@@ -6,23 +6,14 @@
  * Read next: compiler/runtime/walk.c, which finds the assignments that a program has to perform. */
 #include "graph/graph.h"
 
-/* Tensors in no scope need a hold: their user may free them before the assignment is performed. */
-static void hold(weft_tensor *t) {
-    if (!t->scope) weft__node_hold(t);
-}
-
-static void let_go(weft_tensor *t) {
-    if (t && !t->scope) weft__node_let_go(t);
-}
-
 static void forget(weft_context *ctx, size_t i) {
     weft_graph *graph = ctx->graph;
     const weft_assignment gone = graph->assignments[i];
     graph->n_assignments--;
     for (; i < graph->n_assignments; i++) graph->assignments[i] = graph->assignments[i + 1];
     weft__node_let_go(gone.variable);
-    let_go(gone.value);
-    let_go(gone.result);
+    weft__node_let_go(gone.value);
+    if (gone.result) weft__node_let_go(gone.result);
 }
 
 weft_status weft__assignment_add(weft_tensor *variable, weft_tensor *value) {
@@ -32,7 +23,7 @@ weft_status weft__assignment_add(weft_tensor *variable, weft_tensor *value) {
                     sizeof *graph->assignments))
         return weft__fail_oom(ctx, sizeof *graph->assignments, "an assignment");
     weft__node_hold(variable);
-    hold(value);
+    weft__node_use(value);
     graph->assignments[graph->n_assignments++] = (weft_assignment){
         .variable = variable, .value = value, .scope = ctx->scope, .id = ++graph->assignments_made};
     return WEFT_OK;
@@ -47,7 +38,7 @@ void weft__assignments_belong(weft_context *ctx, uint64_t since, weft_tensor *re
             forget(ctx, i);
         } else {
             a->result = result;
-            hold(result);
+            weft__node_use(result);
         }
     }
 }

@@ -59,9 +59,16 @@ typedef struct weft_attr_output {
 enum {
     WEFT_NODE_KEPT = 1,
     WEFT_NODE_VARIABLE = 2,
-    WEFT_NODE_HELD = 4, /* only its holds keep it alive */
-    WEFT_NODE_MADE = 8  /* computed from variables; stays set after its inputs are dropped */
+    WEFT_NODE_HELD = 4,  /* only its holds keep it alive */
+    WEFT_NODE_DRAWN = 8, /* computed from random numbers, which differ from step to step */
+    WEFT_NODE_FREED = 16 /* its user freed it; the last of its holds frees it, also in an open scope */
 };
+
+/* Ranges of the serials of the leaves that a node depends on: of variables, then of other leaves. Each is
+ * WEFT_SERIALS - first, and last, so that a join takes the maxima, and zeros mean no leaf. They are doubles,
+ * since processors have maxima of these. */
+enum { WEFT_SOURCES = 4 };
+#define WEFT_SERIALS 0x1p53
 
 struct weft_tensor {
     weft_context *ctx;
@@ -87,10 +94,17 @@ struct weft_tensor {
     weft_tensor *recomputed_copy; /* the recomputed copy of this node, made for the gradient with stamp
                                      recomputed_mark */
     uint64_t recomputed_mark;
-    uint32_t holds; /* count of the programs that need this node, and of the nodes if it is in no scope. The
-                     * node stays while the count is not 0, whoever else frees it */
+    uint32_t holds;   /* count of the nodes, programs and assignments that need its value. The node stays
+                       * while the count is not 0, whoever frees it */
+    uint32_t recipes; /* count of the settled nodes that it is an input of: its struct stays, not its value */
+    double sources[WEFT_SOURCES];
+    uint64_t draws; /* settled: seed and step of its random numbers */
     uint16_t n_in, attr_bytes;
+    uint16_t recipe_in; /* inputs of the recipe. A settled node has no inputs, but `in` and `attr` stay; the
+                         * inputs may be freed */
     uint8_t op, dtype, leaf, flags;
+    uint8_t
+        recipe; /* of a settled node: the op that made it, plus 1. 0: not settled, or the recipe was let go */
     uint8_t stage; /* weft_stage; like path, not part of the program's key */
     int rank;
     int64_t shape[WEFT_MAX_RANK];
@@ -133,7 +147,9 @@ enum { WEFT_LOCATION_BITS = 6 };
 
 /* State of recording. The context owns it. */
 typedef struct weft_graph {
-    weft_tensor *free_nodes; /* structs to reuse */
+    weft_tensor *free_nodes, *free_last; /* freed structs, in the order in which they are reused */
+    size_t n_free;
+    weft_tensor *dying; /* nodes that lost their last hold, to be released */
     weft_scope *free_scopes;
     weft_tensor *kept;    /* list of kept tensors and variables, which belong to no scope */
     weft_arena nodes;     /* memory of the structs */
@@ -182,10 +198,46 @@ weft_tensor *weft__poison_null(weft_context *ctx, const char *where, const char 
     } while (0)
 static inline bool weft__poisoned(const weft_tensor *t) { return !t || t->error; }
 
-/* Attaches storage with the computed values to t: t becomes a leaf and drops its inputs. */
+/* Attaches storage with the computed values to t. t becomes a leaf and lets go of its inputs, so they can be
+ * freed, but keeps its recipe: gradients flow through it while its scope is open. */
 void weft__node_settle(weft_tensor *t, weft_storage *storage);
+/* Whether t is settled and its recipe still tells how its value came about. */
+bool weft__recipe_lives(const weft_tensor *t);
+/* Makes t the op of its recipe, until it is shut. Returns false if t has no recipe that lives. */
+bool weft__recipe_open(weft_tensor *t);
+void weft__recipe_shut(weft_tensor *t);
+/* t is another value from now on than its recipe tells. */
+void weft__recipe_forget(weft_tensor *t);
+/* t has got a value from outside: it is data, and depends on nothing that was recorded before. */
+void weft__node_is_data(weft_tensor *t);
+/* Whether t is a leaf that was computed, and its recipe is gone. */
+bool weft__recipe_lost(const weft_tensor *t);
+/* Whether t, whose recipe is gone, may depend on another tensor. Never false if it does. */
+bool weft__may_depend(const weft_tensor *t, const weft_tensor *on);
 
-/* hold: a program or a node needs t, even if the user frees it. let_go: takes one hold back. */
+/* Whether t is to be evaluated when its scope closes. */
+static inline bool weft__node_pending(const weft_tensor *t) {
+    return (t->flags & (WEFT_NODE_KEPT | WEFT_NODE_FREED)) == WEFT_NODE_KEPT && !t->leaf && !t->error;
+}
+
+/* Fails with WEFT_ERR_STALE: t reads `in`, which was written after t was recorded. */
+weft_status weft__stale(const weft_tensor *t, const weft_tensor *in);
+
+/* Fails if an input of t was written after t was recorded. */
+static inline weft_status weft__check_fresh(const weft_tensor *t) {
+    for (int i = 0; i < t->n_in; i++) {
+        const weft_tensor *in = t->in[i];
+        const uint64_t written = in->leaf == WEFT_LEAF_STORAGE && in->storage ? in->storage->write_epoch
+                                 : in->leaf == WEFT_LEAF_SCALAR               ? in->epoch
+                                                                              : 0;
+        if (written > t->epoch) return weft__stale(t, in);
+    }
+    return WEFT_OK;
+}
+
+/* use: a node or an assignment needs the value of t, even if the user frees it. hold: a program needs it,
+ * also beyond its scope. let_go takes one of either back. */
+static inline void weft__node_use(weft_tensor *t) { t->holds++; }
 void weft__node_hold(weft_tensor *t);
 void weft__node_let_go(weft_tensor *t);
 

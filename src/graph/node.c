@@ -1,11 +1,13 @@
-/* Nodes and scopes: making, poisoning, settling and freeing them. Structs are recycled through a free list,
- * so that recording a node costs tens of nanoseconds. Inputs and attributes of a node lie in the arena of its
- * scope.
+/* Nodes and scopes: making, poisoning, settling and freeing them. Structs are recycled, so that recording a
+ * node costs tens of nanoseconds. Inputs and attributes of a node lie in the arena of its scope.
  *
  * A node's inputs outlive it. An input belongs to the same scope (whose nodes are freed newest first), to an
- * outer scope, or to no scope. An input in no scope is held (`holds`) until the node is evaluated or freed. A
- * freed struct carries an error for whoever still uses it, until the struct is recycled. The results of a
- * scope that were recorded last are recycled last.
+ * outer scope, or to no scope. A node holds its inputs (`holds`) until it is evaluated or freed, so a user
+ * may free them before. An evaluated node keeps its recipe, op and inputs, until its scope closes. The recipe
+ * keeps the structs of inputs that were freed (`recipes`), but not their values.
+ *
+ * A freed struct carries an error for whoever still uses it. It is the last in a queue of RESTING structs
+ * before it is used again: a handle of a freed tensor is an error until RESTING more tensors were freed.
  *
  * Must not know: what ops compute, devices. Read next: storage.c, then ops/ops.h. */
 #include <stdio.h>
@@ -45,35 +47,70 @@ static void unlink_node(weft_tensor *t) {
     if (t->scope) t->scope->count--;
 }
 
-static void hold_inputs(const weft_tensor *t) {
-    for (int i = 0; i < t->n_in; i++)
-        if (!t->in[i]->scope) weft__node_hold(t->in[i]);
-}
-
-/* Lets go of the inputs. Inputs never leave a scope while a node of that scope still needs them. */
-static void drop_inputs(weft_tensor *t) {
-    for (int i = 0; i < t->n_in; i++)
-        if (!t->in[i]->scope) weft__node_let_go(t->in[i]);
-    t->n_in = 0;
-    t->in = NULL;
-}
-
 static bool is_freed(const weft_tensor *t) { return t->ctx && t->error == &t->ctx->graph->freed_error; }
 
-static void release_node(weft_context *ctx, weft_tensor *t) {
+enum { RESTING = 4096 };
+
+/* Puts a freed struct at the end of the queue. */
+static void rest(weft_tensor *t) {
+    weft_graph *graph = t->ctx->graph;
+    t->next = NULL;
+    if (graph->free_last)
+        graph->free_last->next = t;
+    else
+        graph->free_nodes = t;
+    graph->free_last = t;
+    graph->n_free++;
+}
+
+/* Takes one hold back. If nothing else needs the node, it joins the dying ones. */
+static void let_go(weft_tensor *t) {
+    if (--t->holds > 0 || !(t->flags & WEFT_NODE_HELD)) return;
+    if (t->scope && !(t->flags & WEFT_NODE_FREED)) { /* its scope is still open: a temporary again */
+        t->flags &= (uint8_t) ~(WEFT_NODE_KEPT | WEFT_NODE_HELD);
+        return;
+    }
+    unlink_node(t);
+    t->next = t->ctx->graph->dying;
+    t->ctx->graph->dying = t;
+}
+
+/* Lets go of the inputs, or of what the recipe has kept of them. */
+static void drop_inputs(weft_tensor *t) {
+    for (int i = 0; i < t->recipe_in; i++)
+        if (--t->in[i]->recipes == 0 && is_freed(t->in[i])) rest(t->in[i]);
+    for (int i = 0; i < t->n_in && !t->recipe; i++) let_go(t->in[i]);
+    t->n_in = t->recipe_in = t->attr_bytes = 0;
+    t->in = NULL;
+    t->attr = NULL;
+    t->recipe = 0;
+}
+
+static void release_one(weft_context *ctx, weft_tensor *t) {
     weft_graph *graph = ctx->graph;
-    const char *where = t->where;
     drop_inputs(t);
-    weft__storage_release(ctx, t->storage);
-    if (t->error != &graph->oom_error) weft__free(ctx, t->error);
-    *t = (weft_tensor){.ctx = ctx,
-                       .where = where,
-                       .path = "",
-                       .rank = -1,
-                       .numel = -1,
-                       .error = &graph->freed_error,
-                       .next = graph->free_nodes};
-    graph->free_nodes = t;
+    if (t->storage) weft__storage_release(ctx, t->storage);
+    if (t->error && t->error != &graph->oom_error) weft__free(ctx, t->error);
+    t->storage = NULL;
+    t->error = &graph->freed_error;
+    t->rank = -1;
+    t->numel = -1;
+    t->flags = t->leaf = 0;
+    if (!t->recipes) rest(t);
+}
+
+/* Releases the dying nodes. Without recursion, since chains of nodes can be long. */
+static void release_dying(weft_context *ctx) {
+    for (weft_tensor *t; (t = ctx->graph->dying);) {
+        ctx->graph->dying = t->next;
+        release_one(ctx, t);
+    }
+}
+
+/* Releases a node that is in no list. */
+static void release_node(weft_context *ctx, weft_tensor *t) {
+    release_one(ctx, t);
+    release_dying(ctx);
 }
 
 /* Returns a copy of `where` that lives as long as the context, since a caller may free or overwrite its own.
@@ -92,14 +129,14 @@ static const char *location(weft_context *ctx, const char *where) {
 static weft_tensor *blank_node(weft_context *ctx, const char *where) {
     weft_graph *graph = ctx->graph;
     if (where && !(where = location(ctx, where))) return NULL;
-    weft_tensor *t = graph->free_nodes;
-    if (t) {
+    weft_tensor *t = graph->n_free > RESTING ? NULL : weft__arena_alloc(&graph->nodes, sizeof *t);
+    if (!t) {
+        if (!(t = graph->free_nodes)) return NULL;
         graph->free_nodes = t->next;
-        t->next = NULL;
-        t->error = NULL;
-    } else if (!(t = weft__arena_alloc(&graph->nodes, sizeof *t))) {
-        return NULL;
+        if (!t->next) graph->free_last = NULL;
+        graph->n_free--;
     }
+    memset(t, 0, sizeof *t);
     t->ctx = ctx;
     t->where = where;
     t->path = ctx->path ? ctx->path : "";
@@ -119,6 +156,19 @@ static void hint_growth(weft_scope *scope) {
     scope->hinted = true;
     weft__log(scope->ctx, WEFT_LOG_WARNING,
               "100,000 tensors recorded without an open scope: open one around each step (weft_scope_open)");
+}
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+static void join_sources(weft_tensor *t, weft_tensor *const *in, int n_in) {
+    double a = 0, b = 0, c = 0, d = 0;
+    for (int i = 0; i < n_in; i++) {
+        const double *s = in[i]->sources;
+        a = larger(s[0], a), b = larger(s[1], b);
+        c = larger(s[2], c), d = larger(s[3], d);
+    }
+    t->sources[0] = a, t->sources[1] = b;
+    t->sources[2] = c, t->sources[3] = d;
 }
 
 weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_dtype dtype, int rank,
@@ -148,9 +198,12 @@ weft_tensor *weft__node(weft_context *ctx, const char *where, weft_op op, weft_d
     if (n_in) t->in = memcpy(extra, in, input_bytes);
     t->attr_bytes = (uint16_t)attr_bytes;
     if (attr_bytes) t->attr = memcpy(extra + input_bytes, attr, attr_bytes);
-    for (int i = 0; i < n_in; i++)
-        if (in[i]->flags & (WEFT_NODE_VARIABLE | WEFT_NODE_MADE)) t->flags |= WEFT_NODE_MADE;
-    hold_inputs(t);
+    if (op == WEFT_OP_INPUT) weft__node_is_data(t);
+    for (int i = 0; i < n_in; i++) {
+        weft__node_use(in[i]);
+        if (in[i]->leaf != WEFT_LEAF_STORAGE) t->flags |= in[i]->flags & WEFT_NODE_DRAWN;
+    }
+    if (n_in && op != WEFT_OP_DETACH) join_sources(t, in, n_in);
     link_node(t);
     hint_growth(ctx->scope);
     return t;
@@ -231,30 +284,95 @@ weft_tensor *weft__reject(const char *op, const char *where, weft_tensor *const 
     return NULL;
 }
 
+/* ---- evaluated nodes and their recipes ---- */
+
+static uint64_t draws_now(const weft_context *ctx) { return weft__mix64(ctx->seed) + ctx->step; }
+
 void weft__node_settle(weft_tensor *t, weft_storage *storage) {
-    drop_inputs(t);
-    t->op = WEFT_OP_INPUT;
-    t->leaf = WEFT_LEAF_STORAGE;
+    if (!t->recipe) { /* else t is open, and has let go of its inputs before */
+        t->recipe = (uint8_t)(t->op + 1);
+        t->recipe_in = t->n_in;
+        for (int i = 0; i < t->n_in; i++) {
+            t->in[i]->recipes++;
+            let_go(t->in[i]);
+        }
+    }
+    weft__storage_release(t->ctx, t->storage);
     t->storage = storage;
     t->offset = 0;
-    t->attr = NULL;
-    t->attr_bytes = 0;
-    t->epoch = t->ctx->epoch;
+    t->draws = draws_now(t->ctx);
+    weft__recipe_shut(t);
+    release_dying(t->ctx);
 }
 
-/* Moves a kept node out of its closing scope. The scope's list is dropped as a whole, and neighbours in it
- * may be freed already, so the node is not unlinked. */
+bool weft__recipe_lives(const weft_tensor *t) {
+    return t->leaf && t->recipe && (!(t->flags & WEFT_NODE_DRAWN) || t->draws == draws_now(t->ctx));
+}
+
+bool weft__recipe_open(weft_tensor *t) {
+    if (!weft__recipe_lives(t)) return false;
+    t->op = (uint8_t)(t->recipe - 1);
+    t->n_in = t->recipe_in;
+    t->leaf = WEFT_LEAF_NONE;
+    return true;
+}
+
+void weft__recipe_shut(weft_tensor *t) {
+    t->op = WEFT_OP_INPUT;
+    t->n_in = 0;
+    t->leaf = WEFT_LEAF_STORAGE;
+}
+
+void weft__recipe_forget(weft_tensor *t) {
+    if (t->recipe) drop_inputs(t);
+}
+
+void weft__node_is_data(weft_tensor *t) {
+    const int of = t->flags & WEFT_NODE_VARIABLE ? 0 : 2;
+    weft__recipe_forget(t);
+    memset(t->sources, 0, sizeof t->sources);
+    t->sources[of] = WEFT_SERIALS - (double)t->serial;
+    t->sources[of + 1] = (double)t->serial;
+}
+
+bool weft__recipe_lost(const weft_tensor *t) {
+    const double own = (double)t->serial;
+    return t->leaf && !weft__recipe_lives(t) && t->sources[1] < own && t->sources[3] < own;
+}
+
+bool weft__may_depend(const weft_tensor *t, const weft_tensor *on) {
+    const bool older = on->leaf == WEFT_LEAF_STORAGE && on->storage && on->storage->write_epoch > t->epoch;
+    bool within = on->serial < t->serial && !older; /* else t was made of an older version of it */
+    for (int i = 0; i < WEFT_SOURCES; i++) within &= on->sources[i] <= t->sources[i];
+    return within;
+}
+
+weft_status weft__stale(const weft_tensor *t, const weft_tensor *in) {
+    const bool scalar = in->leaf == WEFT_LEAF_SCALAR;
+    return weft__fail(t->ctx, WEFT_ERR_STALE,
+                      "%s%s%s reads '%s', which was written after this op was recorded; evaluate the op "
+                      "before the write (weft_eval), or call weft_keep on it before the step; record "
+                      "gradients before the write, too",
+                      t->where ? t->where : "", t->where ? ": " : "", weft__op_name(t->op),
+                      in->name ? in->name
+                      : scalar ? "a scalar"
+                               : "data");
+}
+
+/* ---- owners ---- */
+
+/* Gives a node that is in no list to its user. Its recipe stays behind: its inputs belong to the scope. */
 static void promote(weft_tensor *t) {
+    weft__recipe_forget(t);
     t->scope = NULL;
     link_node(t);
 }
 
-/* Keeps a tensor beyond its scope. A leaf that is the newest node has no readers yet, so it leaves its scope
- * at once. weft_free can then free it before the scope closes. The outermost scope closes only with the
- * context. */
+/* Keeps a tensor beyond its scope. A leaf that is the newest node leaves its scope at once, so that variables
+ * do not lengthen the lists of scopes. */
 weft_tensor *weft_keep(weft_tensor *t) {
     if (!t || !t->ctx || t == &t->ctx->graph->oom || is_freed(t)) return t;
-    t->flags = (uint8_t)((t->flags | WEFT_NODE_KEPT) & ~WEFT_NODE_HELD);
+    t->flags = (uint8_t)((t->flags | WEFT_NODE_KEPT) & ~(WEFT_NODE_HELD | WEFT_NODE_FREED));
     if (t->scope && t->leaf && !t->error && t->serial == t->ctx->graph->serial) {
         unlink_node(t);
         promote(t);
@@ -268,23 +386,22 @@ void weft__node_hold(weft_tensor *t) {
 }
 
 void weft__node_let_go(weft_tensor *t) {
-    if (--t->holds > 0 || !(t->flags & WEFT_NODE_HELD)) return;
-    t->flags &= (uint8_t)~WEFT_NODE_HELD;
-    weft_free(t);
+    weft_context *ctx = t->ctx;
+    let_go(t);
+    release_dying(ctx);
 }
 
 void weft_free(weft_tensor *t) {
-    if (!t || !(t->flags & WEFT_NODE_KEPT)) return;
+    if (!t || (t->flags & (WEFT_NODE_KEPT | WEFT_NODE_HELD)) != WEFT_NODE_KEPT) return;
     if (t->holds > 0) { /* the last hold that is taken back frees the node */
-        t->flags |= WEFT_NODE_HELD;
+        t->flags |= WEFT_NODE_HELD | WEFT_NODE_FREED;
         return;
     }
-    if (t->scope) { /* its scope is still open: it becomes a temporary again */
-        t->flags &= (uint8_t)~WEFT_NODE_KEPT;
-        return;
-    }
+    weft_context *ctx = t->ctx;
+    weft_scope *scope = t->scope;
     unlink_node(t);
-    release_node(t->ctx, t);
+    release_node(ctx, t);
+    if (scope && !scope->count) weft__arena_reset(&scope->arena); /* a program may never close a scope */
 }
 
 /* ---- scopes ---- */
@@ -312,27 +429,26 @@ weft_scope *weft_scope_open(weft_context *ctx) {
     return scope;
 }
 
-static bool is_pending(const weft_tensor *t) { return (t->flags & WEFT_NODE_KEPT) && !t->leaf && !t->error; }
-
 /* Evaluates all kept tensors of a scope in one program. If the program fails, evaluates them one by one, so
  * that a tensor that cannot be computed does not fail the others. Failed tensors carry their error. */
 static void evaluate_kept(weft_scope *scope) {
     weft_context *ctx = scope->ctx;
     size_t count = 0;
-    for (weft_tensor *t = scope->nodes; t; t = t->next) count += is_pending(t);
+    for (weft_tensor *t = scope->nodes; t; t = t->next) count += weft__node_pending(t);
     if (!count) return;
     weft_tensor **list = weft__array(ctx, count, sizeof *list);
     if (list) {
         size_t n = 0;
         for (weft_tensor *t = scope->nodes; t; t = t->next)
-            if (is_pending(t)) list[n++] = t;
+            if (weft__node_pending(t)) list[n++] = t;
         if (ctx->hooks.eval(ctx, list, count) == WEFT_OK) count = 0;
         weft__free(ctx, list);
     }
     for (weft_tensor *t = scope->nodes; count && t; t = t->next) {
-        if (!is_pending(t) || ctx->hooks.eval(ctx, &t, 1) == WEFT_OK) continue;
+        if (!weft__node_pending(t) || ctx->hooks.eval(ctx, &t, 1) == WEFT_OK) continue;
         weft__log(ctx, WEFT_LOG_ERROR, "closing a scope: %s", weft_last_error(ctx));
         drop_inputs(t);
+        release_dying(ctx);
         t->error = weft__zalloc(ctx, sizeof *t->error);
         if (t->error)
             *t->error = ctx->error;
@@ -348,15 +464,15 @@ static void close_one(weft_scope *scope, bool evaluate) {
     if (evaluate) evaluate_kept(scope);
     weft__assignments_close(scope);
     ctx->scope = scope->parent;
-    for (weft_tensor *t = scope->nodes, *next; t; t = next) {
-        next = t->next;
+    for (weft_tensor *t; (t = scope->nodes);) { /* t's inputs may be released with it */
+        if ((scope->nodes = t->next)) t->next->prev = NULL;
+        scope->count--;
         if ((t->flags & WEFT_NODE_KEPT) && (t->leaf || t->error)) {
             promote(t);
         } else {
             release_node(ctx, t);
         }
     }
-    scope->nodes = NULL;
     weft__arena_reset(&scope->arena);
     scope->parent = ctx->graph->free_scopes;
     ctx->graph->free_scopes = scope;
@@ -421,14 +537,14 @@ void weft__graph_close(weft_context *ctx) {
 
 /* ---- asking ---- */
 
-int weft_rank(const weft_tensor *t) { return t ? t->rank : -1; }
+int weft_rank(const weft_tensor *t) { return t && !t->error ? t->rank : -1; }
 
 int64_t weft_dim(const weft_tensor *t, int dim) {
     int axis;
-    return t && weft__axis(dim, t->rank, &axis) ? t->shape[axis] : -1;
+    return t && weft__axis(dim, weft_rank(t), &axis) ? t->shape[axis] : -1;
 }
 
-int64_t weft_numel(const weft_tensor *t) { return t ? t->numel : -1; }
+int64_t weft_numel(const weft_tensor *t) { return t && !t->error ? t->numel : -1; }
 const int64_t *weft_shape(const weft_tensor *t) { return t ? t->shape : NULL; }
 weft_dtype weft_dtype_of(const weft_tensor *t) { return t ? (weft_dtype)t->dtype : WEFT_F32; }
 weft_context *weft_context_of(const weft_tensor *t) { return t ? t->ctx : NULL; }

@@ -158,6 +158,7 @@ weft_tensor *weft_variable_new(weft_context *ctx, const char *name, weft_dtype d
         leaf(ctx, name ? name : "weft_variable_new", name ? name : "variable", dtype, rank, shape, data);
     if (t->error) return t;
     t->flags |= WEFT_NODE_VARIABLE;
+    weft__node_is_data(t);
     return weft_keep(t);
 }
 

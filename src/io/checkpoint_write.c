@@ -7,12 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "io/checkpoint.h"
+#include "io/mark.h"
 
 char *weft__checkpoint_path(weft_context *ctx, const char *run, const char *name) {
     size_t size = strlen(run) + sizeof "/checkpoints/" + (name ? strlen(name) : 0);
@@ -30,6 +32,20 @@ bool weft__checkpoint_step(const char *name, uint64_t *step) {
             return false;
     *step = v;
     return v <= INT64_MAX;
+}
+
+/* Returns whether a checkpoint may have a file of this name. */
+static bool is_part_name(const char *name) {
+    static const char digits[] = "0123456789", ending[] = ".safetensors";
+    if (strcmp(name, "state.json") == 0 || strcmp(name, "model.safetensors") == 0) return true;
+    if (strncmp(name, "optimizer", 9) != 0) return false;
+    const char *p = name + 9;
+    if (strncmp(p, "-", 1) == 0) {
+        p += 1 + strspn(p + 1, digits);
+        if (strncmp(p, "-of-", 4) != 0) return false;
+        p += 4 + strspn(p + 4, digits);
+    }
+    return strcmp(p, ending) == 0;
 }
 
 /* ---- writing ---- */
@@ -112,6 +128,34 @@ weft_status weft__checkpoint_complete(weft_context *ctx, weft__folder *folder, c
     return status;
 }
 
+/* Finds a file in a checkpoint, or a folder of that name, that Weft did not write. */
+static weft_status find_foreign(weft_context *ctx, const char *parent, const char *name,
+                                char found[WEFT__ENTRY_NAME]) {
+    const size_t size = strlen(parent) + strlen(name) + 2;
+    char *path = weft__alloc(ctx, size);
+    if (!path) return weft__fail_oom(ctx, size, "a path");
+    snprintf(path, size, "%s/%s", parent, name);
+    const weft_status status = weft__find_foreign(ctx, path, is_part_name, found);
+    weft__free(ctx, path);
+    return status;
+}
+
+/* A checkpoint that will be replaced gets another name if it holds files of others. */
+static weft_status set_aside(weft_context *ctx, const char *parent, const char *name) {
+    char found[WEFT__ENTRY_NAME], aside[WEFT__STEP_NAME + 8];
+    int folder;
+    WEFT_TRY(find_foreign(ctx, parent, name, found));
+    if (!found[0]) return WEFT_OK;
+    snprintf(aside, sizeof aside, "%s.other", name);
+    WEFT_TRY(weft__own_folder(ctx, &weft__io_system, parent, &folder));
+    const int renamed = weft__io_system.rename(NULL, folder, name, aside, 0), error = errno;
+    (void)close(folder);
+    if (renamed != 0) return weft__fail_io(ctx, "set aside the folder", parent, error);
+    weft__log(ctx, WEFT_LOG_WARNING, "%s/%s holds %s, which is not Weft's: it is now called %s", parent, name,
+              found, aside);
+    return WEFT_OK;
+}
+
 weft_status weft__checkpoint_begin(weft_context *ctx, const weft__io *io, const char *run, uint64_t step,
                                    weft__folder **folder) {
     char name[WEFT__STEP_NAME];
@@ -119,6 +163,7 @@ weft_status weft__checkpoint_begin(weft_context *ctx, const weft__io *io, const 
     char *parent = weft__checkpoint_path(ctx, run, NULL);
     if (!parent) return weft__fail_oom(ctx, strlen(run) + 16, "a path");
     weft_status status = weft__make_one_folder(ctx, parent);
+    if (status == WEFT_OK) status = set_aside(ctx, parent, name);
     if (status == WEFT_OK) status = weft__folder_open(ctx, io, parent, name, folder);
     weft__free(ctx, parent);
     return status;
@@ -196,6 +241,18 @@ weft_status weft_checkpoint_list(weft_context *ctx, const char *run, uint64_t *s
     return status;
 }
 
+/* Removes a checkpoint. A folder with files of others stays, which is said once. */
+static weft_status remove_checkpoint(weft_context *ctx, const char *parent, const char *name) {
+    static atomic_bool said;
+    char found[WEFT__ENTRY_NAME];
+    WEFT_TRY(find_foreign(ctx, parent, name, found));
+    if (!found[0]) return weft__folder_remove(ctx, NULL, parent, name);
+    if (!atomic_exchange(&said, true))
+        weft__log(ctx, WEFT_LOG_WARNING, "%s/%s holds %s, which is not Weft's: the folder is not removed",
+                  parent, name, found);
+    return WEFT_OK;
+}
+
 weft_status weft__checkpoint_prune(weft_context *ctx, const char *run, size_t keep, uint64_t newest) {
     size_t count = 0, held, counted = 0;
     uint64_t best = UINT64_MAX;
@@ -215,7 +272,7 @@ weft_status weft__checkpoint_prune(weft_context *ctx, const char *run, size_t ke
         char name[WEFT__STEP_NAME];
         if (steps[i] > newest || counted++ < keep || steps[i] == best) continue;
         snprintf(name, sizeof name, "step-%" PRIu64, steps[i]);
-        const weft_status removed = weft__folder_remove(ctx, NULL, path, name);
+        const weft_status removed = remove_checkpoint(ctx, path, name);
         if (removed != WEFT_OK) status = removed; /* a failure does not stop the removal of the others */
     }
     weft__free(ctx, steps);

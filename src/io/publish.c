@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -18,12 +20,105 @@
 
 #include "io/publish.h"
 
+/* ---- temporary files ---- */
+
+/* The temporary files of this process, for a signal handler. Files that find no place here are removed only
+ * by a later run. */
+enum { NO_FILE, CHANGING, THERE };
+static struct temporary {
+    _Atomic int state;
+    int dir;
+    char name[WEFT__TEMP_SIZE];
+} temporaries[64];
+
+void weft__temporary_begin(int dir, const char *name) {
+    if (strlen(name) >= WEFT__TEMP_SIZE) return;
+    for (size_t i = 0; i < sizeof temporaries / sizeof *temporaries; i++) {
+        struct temporary *t = &temporaries[i];
+        int expected = NO_FILE;
+        if (!atomic_compare_exchange_strong(&t->state, &expected, CHANGING)) continue;
+        t->dir = dir;
+        memcpy(t->name, name, strlen(name) + 1);
+        t->state = THERE;
+        return;
+    }
+}
+
+void weft__temporary_end(const char *name) {
+    for (size_t i = 0; i < sizeof temporaries / sizeof *temporaries; i++)
+        if (temporaries[i].state == THERE && strcmp(temporaries[i].name, name) == 0)
+            temporaries[i].state = NO_FILE;
+}
+
+void weft__remove_temporaries(void) {
+    for (size_t i = 0; i < sizeof temporaries / sizeof *temporaries; i++)
+        if (temporaries[i].state == THERE) (void)unlinkat(temporaries[i].dir, temporaries[i].name, 0);
+}
+
+/* Returns whether nobody holds the lock of a temporary file. */
+static bool is_abandoned(int dir, const char *name) {
+    int fd;
+    if (weft__open_regular(NULL, dir, name, O_RDWR, name, &fd) != WEFT_OK) return false;
+    const bool abandoned = weft__try_lock(fd) == WEFT__LOCK_TAKEN;
+    (void)close(fd);
+    return abandoned;
+}
+
+static int dots(const char *text) {
+    int count = 0;
+    for (; *text; text++) count += *text == '.';
+    return count;
+}
+
+size_t weft__remove_abandoned(const char *folder, const char *name) {
+    const size_t size = name ? strlen(name) : 0;
+    size_t gone = 0;
+    int error;
+    DIR *stream = weft__opendir(folder);
+    if (!stream) return 0;
+    for (const struct dirent *e; (e = weft__next_entry(stream, &error));) {
+        const char *file = e->d_name;
+        const bool named = !name || (strncmp(file + 1, name, size) == 0 && file[1 + size] == '.');
+        /* no dot may follow but those of PID.RANDOM.tmp: the file "a" is not "a.b" */
+        if (!named || !weft__is_temp_name(file) || (name && dots(file + 2 + size) != 2)) continue;
+        if (is_abandoned(dirfd(stream), file) && unlinkat(dirfd(stream), file, 0) == 0) gone++;
+    }
+    closedir(stream);
+    return gone;
+}
+
+/* ---- outputs that are no files ---- */
+
+/* Returns the number of an open descriptor that the path names, or -1. */
+static int descriptor_of(const char *path) {
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    if (strcmp(path, "/dev/stdout") == 0) return STDOUT_FILENO;
+    if (strcmp(path, "/dev/stderr") == 0) return STDERR_FILENO;
+    for (int i = 0; i < 2; i++) {
+        const char *number = path + strlen(folders[i]);
+        if (strncmp(path, folders[i], strlen(folders[i])) == 0 &&
+            number[strspn(number, "0123456789")] == '\0')
+            return (int)strtol(number, NULL, 10);
+    }
+    return -1;
+}
+
+bool weft__is_stream(const char *path) {
+    struct stat st;
+    if (descriptor_of(path) >= 0) return true;
+    return stat(path, &st) == 0 && (S_ISCHR(st.st_mode) || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+}
+
+/* ---- a file ---- */
+
 struct weft__writer {
     weft_context *ctx;
     const weft__io *io;
     int dir, fd;
     bool own_dir;      /* this writer closes dir and renames the file: false within a temporary folder */
+    bool in_place;     /* a pipe or a device: no temporary file, no rename */
     bool created;      /* `temp` exists and must be removed on failure */
+    int locked;        /* a copy of fd: it holds the lock of `temp` until the file has its name */
     char *path, *name; /* for messages; name points into path if own_dir */
     char temp[WEFT__TEMP_SIZE];
     uint64_t expected, bytes;
@@ -31,9 +126,18 @@ struct weft__writer {
     weft_status status; /* of the first failure */
 };
 
-static void writer_free(weft__writer *w) {
+static void remove_temp(weft__writer *w) {
     if (w->fd >= 0) (void)w->io->close(w->io->user, w->fd);
     if (w->created) (void)w->io->unlink(w->io->user, w->dir, w->temp, 0);
+    w->fd = -1;
+    w->created = false;
+    if (w->locked >= 0) (void)close(w->locked);
+    w->locked = -1;
+    if (w->own_dir) weft__temporary_end(w->temp);
+}
+
+static void writer_free(weft__writer *w) {
+    remove_temp(w);
     if (w->own_dir && w->dir >= 0) (void)w->io->close(w->io->user, w->dir);
     weft__free(w->ctx, w->path);
     weft__free(w->ctx, w);
@@ -41,10 +145,7 @@ static void writer_free(weft__writer *w) {
 
 /* Closes and removes the file at once. On a full disk this frees the space before the caller gives up. */
 static weft_status give_up(weft__writer *w, weft_status status) {
-    if (w->fd >= 0) (void)w->io->close(w->io->user, w->fd);
-    w->fd = -1;
-    if (w->created) (void)w->io->unlink(w->io->user, w->dir, w->temp, 0);
-    w->created = false;
+    remove_temp(w);
     w->status = status;
     return status;
 }
@@ -52,7 +153,7 @@ static weft_status give_up(weft__writer *w, weft_status status) {
 static weft_status write_failed(weft__writer *w, size_t wanted, int error) {
     char text[128];
     const char *message = weft__errno_text(error, text, sizeof text);
-    if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
+    if (!w->in_place && (error == ENOSPC || error == EDQUOT || error == EFBIG)) {
         uint64_t needed = w->bytes + wanted;
         if (needed < w->expected) needed = w->expected;
         uint64_t room = weft__free_bytes(w->fd);
@@ -79,7 +180,7 @@ static weft__writer *writer_new(weft_context *ctx, const weft__io *io, const cha
     if (!w) return NULL;
     w->ctx = ctx;
     w->io = io ? io : &weft__io_system;
-    w->dir = w->fd = -1;
+    w->dir = w->fd = w->locked = -1;
     w->expected = expected;
     w->path = weft__strdup(ctx, path);
     if (!w->path) {
@@ -110,11 +211,36 @@ static int open_parent(weft__writer *w) {
 
 #define CREATE (O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC)
 
+/* Locks the temporary file, so that no other process takes it for an abandoned one. Returns false if one did
+ * so just before. */
+static bool hold(weft__writer *w) {
+    struct stat st;
+    w->locked = fcntl(w->fd, F_DUPFD_CLOEXEC, 0);
+    const bool held = weft__try_lock(w->fd) != WEFT__LOCK_HELD;
+    return held && (fstat(w->fd, &st) != 0 || st.st_nlink > 0);
+}
+
+static weft_status open_in_place(weft__writer *w) {
+    const int descriptor = descriptor_of(w->path);
+    w->in_place = true;
+    w->fd = descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+                            : w->io->open(w->io->user, AT_FDCWD, w->path, O_WRONLY | O_NOCTTY | O_CLOEXEC, 0);
+    return w->fd >= 0 ? WEFT_OK : weft__fail_io(w->ctx, "open", w->path, errno);
+}
+
 weft_status weft__writer_open(weft_context *ctx, const weft__io *io, const char *path, uint64_t expected,
                               weft__writer **out) {
     *out = NULL;
     weft__writer *w = writer_new(ctx, io, path, expected);
     if (!w) return weft__fail_oom(ctx, sizeof *w, "a file writer");
+    if (weft__is_stream(path)) {
+        const weft_status status = open_in_place(w);
+        if (status == WEFT_OK)
+            *out = w;
+        else
+            writer_free(w);
+        return status;
+    }
     w->own_dir = true;
     w->dir = open_parent(w);
     if (w->dir < 0) {
@@ -129,13 +255,16 @@ weft_status weft__writer_open(weft_context *ctx, const weft__io *io, const char 
         }
         w->fd = w->io->open(w->io->user, w->dir, w->temp, CREATE, 0666);
         if (w->fd < 0 && errno != EEXIST) break;
+        w->created = w->fd >= 0;
+        if (!w->created) continue;
+        weft__temporary_begin(w->dir, w->temp);
+        if (!hold(w)) remove_temp(w);
     }
     if (w->fd < 0) {
         weft_status status = weft__fail_io(ctx, "create", path, errno);
         writer_free(w);
         return status;
     }
-    w->created = true;
     *out = w;
     return WEFT_OK;
 }
@@ -221,6 +350,8 @@ static weft_status publish(weft__writer *w) {
         return weft__fail_io(w->ctx, "flush the folder of", w->path, errno);
     return WEFT_OK;
 }
+
+bool weft__writer_in_place(const weft__writer *w) { return w->in_place; }
 
 weft_status weft__writer_reopen(weft__writer *w, int *fd) {
     *fd = w->io->open(w->io->user, w->dir, w->temp, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);

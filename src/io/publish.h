@@ -6,7 +6,8 @@
  *     folder:  temporary folder -> files inside, each fsynced and closed -> fsync -> rename
  *              -> fsync(parent)
  *
- * Writers of files that must read back verify the files before the rename.
+ * Writers of files that must read back verify the files before the rename. An output that is no file, such as
+ * a pipe or /dev/full, is written in place.
  *
  * Must not know: what is in the files. Read next: publish.c, folder.c. */
 #ifndef WEFT_SRC_IO_PUBLISH_H
@@ -63,9 +64,28 @@ uint64_t weft__free_bytes(int fd);
 bool weft__temp_name(const char *name, char out[WEFT__TEMP_SIZE]);
 bool weft__is_temp_name(const char *name);
 
+/* Locks a whole file for as long as its descriptor, or a copy of it, is open. The file must be open for
+ * writing. NONE: the file system has no locks. */
+enum { WEFT__LOCK_TAKEN, WEFT__LOCK_HELD, WEFT__LOCK_NONE };
+int weft__try_lock(int fd);
+
 /* ---- a file: publish.c ---- */
 
 typedef struct weft__writer weft__writer;
+
+/* Lists a temporary file in a folder. Writers list theirs. */
+void weft__temporary_begin(int dir, const char *name);
+void weft__temporary_end(const char *name);
+/* Removes the listed files. A signal handler may call it. */
+void weft__remove_temporaries(void);
+/* Removes the temporary files that stopped processes left in a folder: those of the file NAME, or of all
+ * files if NAME is NULL. A file is left alone if its writer still holds its lock, or if there are no locks.
+ * Returns how many were removed. */
+size_t weft__remove_abandoned(const char *folder, const char *name);
+
+/* Returns whether an output is written in place: a pipe, a character device, a socket, or an open descriptor
+ * such as /dev/stdout. A rename would replace it by a file. */
+bool weft__is_stream(const char *path);
 
 /* Starts a file. `expected` is the final size (0: unknown); it appears in the message about a full disk.
  * If io is NULL, the writer uses the system's calls. */
@@ -77,6 +97,8 @@ weft_status weft__writer_open_at(weft_context *ctx, const weft__io *io, int dir,
 /* Appends bytes. After a failure every further call fails with the same status, and the temporary file is
  * removed. */
 weft_status weft__writer_write(weft__writer *writer, const void *data, size_t bytes);
+/* Returns whether the bytes go to a stream (weft__is_stream). They cannot be read back then. */
+bool weft__writer_in_place(const weft__writer *writer);
 /* Opens the bytes written so far for reading, to verify them before the file is made visible. */
 weft_status weft__writer_reopen(weft__writer *writer, int *fd);
 /* Makes the file visible. Frees the writer, also on failure. */

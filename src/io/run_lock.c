@@ -15,7 +15,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -78,21 +77,6 @@ static weft_status write_holder(weft_context *ctx, const char *run, int fd, cons
 
 /* ---- taking ---- */
 
-enum { TAKEN, HELD, NO_LOCKS };
-
-static int try_lock(int fd) {
-#ifdef F_OFD_SETLK
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int result;
-    do result = fcntl(fd, F_OFD_SETLK, &whole);
-    while (result != 0 && errno == EINTR);
-    if (result == 0) return TAKEN;
-#else
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return TAKEN;
-#endif
-    return errno == EAGAIN || errno == EACCES || errno == EWOULDBLOCK ? HELD : NO_LOCKS;
-}
-
 /* Returns the seconds since the holder touched the file. The result is negative if the clock of the
  * holder's machine is ahead. */
 static int64_t silence(int fd) {
@@ -100,7 +84,7 @@ static int64_t silence(int fd) {
     return fstat(fd, &st) == 0 ? (int64_t)time(NULL) - (int64_t)st.st_mtime : BEAT_SECONDS;
 }
 
-/* Decides whether the holder named in the file still has the lock. `lock` is the result of try_lock.
+/* Decides whether the holder named in the file still has the lock. `lock` is the result of weft__try_lock.
  * - If this kernel granted the lock and ran the holder too, the holder is gone.
  * - After a reboot of this machine the holder is gone.
  * - Otherwise only the text helps. A process of this machine is looked up by its number. A process of
@@ -108,7 +92,7 @@ static int64_t silence(int fd) {
 static bool still_held(int fd, const holder *h, const holder *me, int lock) {
     bool same_host = strcmp(h->host, me->host) == 0;
     bool same_kernel = strcmp(h->boot, me->boot) == 0 && strcmp(h->boot, "-") != 0;
-    if (lock == TAKEN && (same_kernel || same_host)) return false;
+    if (lock == WEFT__LOCK_TAKEN && (same_kernel || same_host)) return false;
     if (same_host && !same_kernel) return false;
     if (same_host) return h->pid == me->pid || kill((pid_t)h->pid, 0) == 0 || errno == EPERM;
     return silence(fd) < BEAT_SECONDS;
@@ -137,9 +121,9 @@ static weft_status distrust(weft_context *ctx, const char *run, int fd, const ho
 
 static weft_status run_lock_take(weft_context *ctx, const char *run, int fd) {
     holder other = {.pid = 0}, me = myself();
-    int lock = try_lock(fd);
+    int lock = weft__try_lock(fd);
     bool known = read_holder(fd, &other);
-    if (lock == HELD) return busy(ctx, run, &other, known);
+    if (lock == WEFT__LOCK_HELD) return busy(ctx, run, &other, known);
     if (known && still_held(fd, &other, &me, lock)) {
         if (silence(fd) <= -BEAT_SECONDS) return distrust(ctx, run, fd, &other);
         return busy(ctx, run, &other, known);
@@ -186,13 +170,14 @@ bool weft_run_lock_held(const char *run) {
     char path[4096];
     holder other, me = myself();
     if (!run || snprintf(path, sizeof path, "%s/lock", run) >= (int)sizeof path) return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), lock = NO_LOCKS;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), lock = WEFT__LOCK_NONE;
     if (fd < 0) return false;
 #ifdef F_OFD_GETLK
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    if (fcntl(fd, F_OFD_GETLK, &whole) == 0) lock = whole.l_type == F_UNLCK ? TAKEN : HELD;
+    if (fcntl(fd, F_OFD_GETLK, &whole) == 0)
+        lock = whole.l_type == F_UNLCK ? WEFT__LOCK_TAKEN : WEFT__LOCK_HELD;
 #endif
-    bool held = lock == HELD || (read_holder(fd, &other) && still_held(fd, &other, &me, lock));
+    bool held = lock == WEFT__LOCK_HELD || (read_holder(fd, &other) && still_held(fd, &other, &me, lock));
     (void)close(fd);
     return held;
 }

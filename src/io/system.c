@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -138,6 +139,18 @@ weft_status weft__open_regular(weft_context *ctx, int dir, const char *name, int
         return weft__fail_io(ctx, "open", path, error);
     return weft__fail(ctx, WEFT_ERR_IO,
                       "cannot open %s: not a regular file, but a folder, a pipe or a device", path);
+}
+
+int weft__try_lock(int fd) {
+    int result;
+#ifdef F_OFD_SETLK
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    UNINTERRUPTED(result, fcntl(fd, F_OFD_SETLK, &whole));
+#else
+    UNINTERRUPTED(result, flock(fd, LOCK_EX | LOCK_NB));
+#endif
+    if (result == 0) return WEFT__LOCK_TAKEN;
+    return errno == EAGAIN || errno == EACCES || errno == EWOULDBLOCK ? WEFT__LOCK_HELD : WEFT__LOCK_NONE;
 }
 
 uint64_t weft__free_bytes(int fd) {

@@ -2,10 +2,10 @@
  * numbers, no branches, and no library calls except square root and remainder. So compilers can vectorise
  * them.
  *
- * The same functions work for numbers (prelude.h) and for vectors (device/gpu/prelude/lanes.cl). A comparison
- * that holds gives 1 for numbers and -1 for vectors. The file before this one defines:
+ * The file before this one, prelude.h on processors and device/gpu/prelude/lanes.cl in kernel sources,
+ * defines:
  *
- * - W_F32, W_I32, W_U32: float, int and unsigned int, or vectors of them
+ * - W_F32, W_I32, W_U32: float, int and unsigned int
  * - W_FN: stands before a function
  * - W_MASK(c), w_bool(c): a comparison as all ones or 0, and as 1 or 0
  * - w_bits(x), w_float(i), w_uns(i), w_sig(u): bits as another type
@@ -20,7 +20,7 @@
  * Sources: Cody and Waite, "Software Manual for the Elementary Functions" (1980), for argument reduction;
  * Muller, "Elementary Functions", 3rd ed. (2016), chapters 3, 4 and 11; Dekker (1971) for split products.
  *
- * There is no include guard, since a kernel source may contain it for numbers and for vectors. */
+ * There is no include guard, since only prelude.h includes it. */
 
 #define W_SIGN (-0x7fffffff - 1)
 

@@ -1,5 +1,5 @@
 /* The functions of f64 in the op table. They call the library functions that C and OpenCL C share; see
- * prelude_f32.h. W_F64 is double or a vector of it. There is no include guard. */
+ * prelude_f32.h. W_F64 is double. There is no include guard. */
 
 W_FN W_F64 w_abs_f64(W_F64 a) { return fabs(a); }
 W_FN W_I32 w_isnan_f64(W_F64 a) { return w_bool(a != a); }

@@ -1,5 +1,5 @@
 /* The integer functions of the op table. They wrap and never trap. W_SIGNED and W_UNSIGNED define them for a
- * type T and the unsigned type U of the same size, for numbers (prelude.h) or vectors. as_u and as_t convert
+ * type T and the unsigned type U of the same size (prelude.h, integers.cl). as_u and as_t convert
  * bits between T and U; `mask` is the width minus 1; W_MASK: see prelude_f32.h. x / 0 is 0 (the caller raises
  * the fault). The smallest number / -1 wraps. There is no include guard. */
 

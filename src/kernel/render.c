@@ -6,7 +6,7 @@
  *     file               writes
  *     render.c           head, arguments, the loop over units
  *     render_rows.c      stages, loops over reduced indices, reductions, folds
- *     render_loops.c     which values a loop computes, keeps and fetches
+ *     render_loops.c     which values a loop computes and keeps
  *     render_team.c      teams of lanes and what they hold of a row, on CUDA
  *     render_span.c      several adjacent elements of a lane
  *     render_value.c     the line of an instruction
@@ -54,13 +54,6 @@ void weft__put_close(weft_render *r) {
 }
 
 const char *weft__index_type(const weft_render *r) { return r->wide ? "long" : "int"; }
-
-void weft__put_live_lanes(weft_render *r, const char *end, const char *index) {
-    if (r->wide)
-        weft__put_line(r, "const int m = (int)min(%s - %s, 16L);", end, index);
-    else
-        weft__put_line(r, "const int m = %s - %s;", end, index);
-}
 
 /* ---- numbers ---- */
 
@@ -133,18 +126,6 @@ typedef struct partition {
     int items;
 } partition;
 
-/* Length of a tile of the lane dimension. Each index takes `work` elements, and there are `others` indices
- * besides the lane dimension. A tile has some thousand elements. If rows are read in turn, it reads some KiB
- * of each, so a page of memory is not needed again, as long as this leaves enough tiles for all compute
- * units. */
-static int64_t tile_of(const weft_render *r, int64_t others, int64_t work) {
-    const int64_t lanes = r->lanes, n = r->kernel->extent[r->lane];
-    if (r->outer >= 0) return weft__smaller(4 * lanes, weft__ceil_div(n, lanes) * lanes);
-    int64_t tile = weft__larger(lanes, 4096 / weft__larger(work, 1) / lanes * lanes);
-    while (tile < 1024 && others * weft__ceil_div(n, 2 * tile) >= 16 * (int64_t)r->target->units) tile *= 2;
-    return weft__smaller(tile, weft__ceil_div(n, lanes) * lanes);
-}
-
 /* Does each team take units of its own? */
 static bool units_of_teams(const weft_render *r) {
     return r->teams > 1 && !r->split && r->kernel->n_fold == 0;
@@ -154,9 +135,8 @@ static bool units_of_teams(const weft_render *r) {
  * fused. */
 static bool is_small_on_card(const weft_render *r, int64_t units, int64_t each) {
     enum { FEW_TURNS = 4, FEW_ELEMENTS = 4096 };
-    const bool card = r->target->dialect == WEFT_DIALECT_CUDA && !r->target->vectors;
-    return card && r->kernel->n_fold == 0 && !r->split && units * each <= FEW_ELEMENTS &&
-           units <= FEW_TURNS * (units_of_teams(r) ? r->teams : 1);
+    return r->target->dialect == WEFT_DIALECT_CUDA && r->kernel->n_fold == 0 && !r->split &&
+           units * each <= FEW_ELEMENTS && units <= FEW_TURNS * (units_of_teams(r) ? r->teams : 1);
 }
 
 /* Divides the work into units, and the units among groups. */
@@ -164,20 +144,16 @@ static partition partition_of(const weft_render *r) {
     const weft_kernel *k = r->kernel;
     const int lanes = r->lanes;
     const int64_t length = weft__kernel_row_length(k), block = weft__kernel_block_rows(k);
-    partition c = {.tile = 1, .tiles = 1, .items = r->target->vectors ? 1 : lanes * r->teams};
+    partition c = {.tile = 1, .tiles = 1, .items = lanes * r->teams};
     c.units = weft__kernel_rows(k) / block;
     if (r->lane >= 0 && !r->reduced) {
         const int64_t n = k->extent[r->lane];
         c.tile = lanes * r->span;
-        if (r->target->vectors) c.tile = tile_of(r, c.units / weft__larger(n, 1), length * block);
         c.tiles = (n + c.tile - 1) / c.tile;
         c.units = c.units / (n > 0 ? n : 1) * c.tiles;
     }
     const int64_t a_unit = (length > 0 ? length : 1) * block * (c.tile > 0 ? c.tile : 1);
-    /* most: elements of a group. least: a group of vectors with fewer elements is not worth its launch. */
-    const int64_t most = r->target->vectors ? 16384 : lanes, least = r->target->vectors ? 4096 : 0;
-    c.per = weft__smaller(most / a_unit, c.units / (r->target->units * 4));
-    c.per = weft__larger(1, weft__larger(c.per, least / a_unit));
+    c.per = weft__larger(1, weft__smaller(lanes / a_unit, c.units / (r->target->units * 4)));
     if (units_of_teams(r)) c.per = weft__larger(c.per, r->teams);
     if (is_small_on_card(r, c.units, a_unit)) c.per = c.units;
     if (r->ahead >= 0)
@@ -194,21 +170,15 @@ void weft__put_digit(weft_render *r, int d) {
     weft__put_line(r, "rest /= %s;", weft__render_extent(r, d));
 }
 
-/* Writes the indices of a unit: the tile varies fastest, then the parallel indices, the last one first. With
- * r->outer, that dimension varies fastest, before the tile. */
+/* Writes the indices of a unit: the tile varies fastest, then the parallel indices, the last one first. */
 static void put_indices(weft_render *r, const partition *c) {
     const weft_kernel *k = r->kernel;
     const bool tiles = r->lane >= 0 && !r->reduced;
     char x[8];
-    int left = tiles + (r->outer >= 0); /* digits that are left; the last one needs no division */
-    for (int d = 0; d < k->n_parallel - k->n_fold; d++)
-        left += k->extent[d] != 1 && d != r->lane && d != r->outer;
+    int left = tiles; /* digits that are left; the last one needs no division */
+    for (int d = 0; d < k->n_parallel - k->n_fold; d++) left += k->extent[d] != 1 && d != r->lane;
     const char *rest = left > 1 ? "rest" : "unit";
     if (left > 1) weft__put_line(r, "%s rest = unit;", weft__index_type(r));
-    if (r->outer >= 0) {
-        weft__put_digit(r, r->outer);
-        left--;
-    }
     if (tiles) {
         const char *size = weft__render_size(r, c->tile, "tile_size");
         if (--left == 0) {
@@ -222,44 +192,34 @@ static void put_indices(weft_render *r, const partition *c) {
         }
     }
     for (int d = k->n_parallel - k->n_fold - 1; d >= 0; d--) {
-        if (k->extent[d] == 1 || d == r->lane || d == r->outer) continue;
+        if (k->extent[d] == 1 || d == r->lane) continue;
         if (--left > 0)
             weft__put_digit(r, d);
         else
             weft__put_line(r, "const %s %s = %s;", weft__index_type(r), weft__render_index(r, d, x), rest);
     }
     if (!tiles) return;
+    const char *extent = weft__render_extent(r, r->lane);
+    r->outside = r->span > 1;
     weft__render_index(r, r->lane, x);
-    if (!r->target->vectors) {
-        const char *extent = weft__render_extent(r, r->lane);
-        r->outside = r->span > 1;
-        weft__render_index(r, r->lane, x);
-        r->outside = false;
-        if (r->span > 1)
-            weft__put_line(r, "const %s %s = first_lane + lane*%d;", weft__index_type(r), x, r->span);
-        else if (r->split) /* all items meet at barriers; those beyond the end write nothing */
-            weft__put_line(r, "const %s %s = min(first_lane + lane, %s - 1);", weft__index_type(r), x,
-                           extent);
-        else
-            weft__put_line(r, "const %s %s = first_lane + lane;", weft__index_type(r), x);
-        if (r->split)
-            weft__put_open(r, " ");
-        else
-            weft__put_open(r, "if (%s < %s)", x, extent);
-        return;
-    }
-    weft__put_line(r, "const %s end_lane = min(first_lane + %s, %s);", weft__index_type(r),
-                   weft__render_size(r, c->tile, "tile_size"), weft__render_extent(r, r->lane));
-    weft__put_open(r, "for (%s %s = first_lane; %s < end_lane; %s += %d)", weft__index_type(r), x, x, x,
-                   r->lanes);
-    weft__put_live_lanes(r, "end_lane", x);
+    r->outside = false;
+    if (r->span > 1)
+        weft__put_line(r, "const %s %s = first_lane + lane*%d;", weft__index_type(r), x, r->span);
+    else if (r->split) /* all items meet at barriers; those beyond the end write nothing */
+        weft__put_line(r, "const %s %s = min(first_lane + lane, %s - 1);", weft__index_type(r), x, extent);
+    else
+        weft__put_line(r, "const %s %s = first_lane + lane;", weft__index_type(r), x);
+    if (r->split)
+        weft__put_open(r, " ");
+    else
+        weft__put_open(r, "if (%s < %s)", x, extent);
 }
 
 /* Writes the loop of a group over its units. */
 static void put_body(weft_render *r, const partition *c) {
-    const bool alone = r->lane < 0 && !r->target->vectors;
-    weft__put_line(r, "const %s first = %s*%s;", weft__index_type(r),
-                   r->target->vectors ? "group" : "w_group(0)", weft__render_size(r, c->per, "per"));
+    const bool alone = r->lane < 0;
+    weft__put_line(r, "const %s first = w_group(0)*%s;", weft__index_type(r),
+                   weft__render_size(r, c->per, "per"));
     weft__put_line(r, "const %s last = min(first + %s, %s);", weft__index_type(r),
                    weft__render_size(r, c->per, "per"), weft__render_size(r, c->units, "units"));
     weft__put_first_copies(r);
@@ -334,7 +294,7 @@ void weft__put_pointers(weft_render *r, const char *line) {
     for (int v = 0; v < k->n_code; v++)
         if (is_column_fold(r, v))
             weft__put(&r->text, "%sW_GLOBAL %s *fold%d_,", line,
-                      weft__type_name(weft__render_type((weft_dtype)k->code[v].dtype), false), v);
+                      weft__type_name(weft__render_type((weft_dtype)k->code[v].dtype)), v);
     if (r->faults) weft__put(&r->text, "%sW_GLOBAL w_faults *faults,", line);
 }
 
@@ -348,7 +308,7 @@ void weft__put_constants(weft_render *r) {
     for (int v = 0; v < k->n_code; v++)
         if (is_column_fold(r, v))
             weft__put_line(r, "W_GLOBAL %s *fold%d = fold%d_ + of.fold%d_at;",
-                           weft__type_name(weft__render_type((weft_dtype)k->code[v].dtype), false), v, v, v);
+                           weft__type_name(weft__render_type((weft_dtype)k->code[v].dtype)), v, v, v);
     for (int t = 0; t < NUMBER_TYPES; t++) put_numbers(r, t, false);
 }
 
@@ -369,7 +329,7 @@ static bool put_shared(weft_render *r, const char *name) {
     for (int t = 0; t < WEFT_RENDER_TYPES; t++) {
         if (!r->local[t]) continue;
         if (!any) weft__put(&r->text, "W_SHARED(%s) {\n", name);
-        weft__put(&r->text, "    %s %s[%d];\n", weft__type_name((weft_render_type)t, false),
+        weft__put(&r->text, "    %s %s[%d];\n", weft__type_name((weft_render_type)t),
                   weft__type_suffix((weft_render_type)t), r->local[t]);
         any = true;
     }
@@ -388,49 +348,14 @@ static const char *identifier(weft_render *r) {
     return interned(r, name);
 }
 
-/* Writes the parameters of the kernel, or of its function. */
-static void put_parameters(weft_render *r, const char *name) {
-    weft__put_pointers(r, "\n    ");
-    weft__put(&r->text, "\n    const W_NUMBERS(%s) of", name);
-}
-
-/* Writes the same as arguments. */
-static void put_names(weft_render *r) {
-    const weft_kernel *k = r->kernel;
-    for (int a = 0; a < k->n_args; a++)
-        if (is_memory(r, a)) weft__put(&r->text, "arg%d_, ", a);
-    for (int v = 0; v < k->n_code; v++)
-        if (is_column_fold(r, v)) weft__put(&r->text, "fold%d_, ", v);
-    if (r->faults) weft__put(&r->text, "faults, ");
-    weft__put(&r->text, "of");
-}
-
-/* With vectors a function computes a work-group, and the kernel calls it. PoCL makes three copies of a
- * kernel's own code, and compiles each. */
-static void put_with_function(weft_render *r, const partition *c, const char *name) {
-    weft__put(&r->text, "W_ONCE void %s_group(", name);
-    put_parameters(r, name);
-    weft__put(&r->text, ", const int group) {\n");
-    r->indent = 1;
-    weft__put_constants(r);
-    put_body(r, c);
-    r->indent = 0;
-    weft__put(&r->text, "}\nW_KERNEL W_ITEMS(1, 1, 1) void %s(", name);
-    put_parameters(r, name);
-    weft__put(&r->text, ") {\n");
-    if (r->sink) weft__put(&r->text, "    W_RETURN_IF_FAULTED(1, 1)\n");
-    weft__put(&r->text, "    %s_group(", name);
-    put_names(r);
-    weft__put(&r->text, ", w_group(0));\n}\n");
-}
-
-static void put_with_items(weft_render *r, const partition *c, const char *name, bool shared) {
+static void put_kernel(weft_render *r, const partition *c, const char *name, bool shared) {
     const int groups = weft__groups_beside(r, c->items);
     if (groups > 0)
         weft__put(&r->text, "W_KERNEL W_ITEMS_BESIDE(%d, %d) void %s(", c->items, groups, name);
     else
         weft__put(&r->text, "W_KERNEL W_ITEMS(%d, 1, 1) void %s(", c->items, name);
-    put_parameters(r, name);
+    weft__put_pointers(r, "\n    ");
+    weft__put(&r->text, "\n    const W_NUMBERS(%s) of", name);
     if (shared) weft__put(&r->text, " W_ALSO(%s)", name);
     weft__put(&r->text, ") {\n");
     r->indent = 1;
@@ -452,10 +377,7 @@ static void put_all(weft_render *r, const partition *c, const char *name) {
     weft__put(&r->text, "W_NUMBERS(%s) {\n", name);
     weft__put_members(r);
     weft__put(&r->text, "};\n");
-    if (r->target->vectors)
-        put_with_function(r, c, name);
-    else
-        put_with_items(r, c, name, shared);
+    put_kernel(r, c, name, shared);
 }
 
 /* ---- the launch ---- */
@@ -507,7 +429,6 @@ static void place_folds(weft_render *r) {
  * are compiled together. */
 unsigned weft__render_prelude(const weft_render *r) {
     unsigned prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | WEFT_PRELUDE_RANDOM;
-    if (r->target->vectors) prelude |= WEFT_PRELUDE_VECTORS;
     if (r->ahead >= 0) prelude |= WEFT_PRELUDE_TENSOR; /* its copies */
     for (int v = 0; v < r->kernel->n_code; v++) {
         const weft_instr *in = &r->kernel->code[v];

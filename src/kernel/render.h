@@ -1,13 +1,12 @@
 /* What the files of the renderer share. Must not know: devices, their interfaces. Read next: render.c.
  *
  * A kernel runs as groups. A group takes `per` units in sequence. A unit is a row (a block, if rows are
- * folded), or a tile of the lane dimension. Lanes lie next to each other outer the lane dimension:
+ * folded), or a tile of the lane dimension. Lanes lie next to each other along the lane dimension:
  *
  * - If this dimension is reduced, all lanes share a row, and a tree over the lanes ends its sums.
  * - If it is parallel, each lane computes an element of its own.
  *
- * Values that differ between lanes `vary`. With target.vectors they are vectors of 16. On CUDA a group can
- * have several teams of lanes (render_team.c).
+ * Values that differ between lanes `vary`. On CUDA a group can have several teams of lanes (render_team.c).
  *
  *     lane dimension reduced            lane dimension parallel
  *
@@ -56,9 +55,6 @@ typedef struct weft_render {
     int teams;     /* of a group, each of `lanes` lanes; 1, unless the dialect is CUDA */
     bool split;    /* the teams share each sum over a reduced dimension; else they take rows of their own */
     int turns;     /* spans of a lane in a row, whose loops are unrolled; 0: loops are loops */
-    int outer;     /* outer order: the dimension outer which units follow each other; -1: tiles of the lane
-                    * dimension do. Set if the elements of lanes are far apart in memory, but those of units
-                    * are adjacent. Then a cache line fetched for a lane serves several units */
     bool wide;     /* indices have 64 bits */
     bool literal;  /* too many numbers for arguments, so they are literals in the source */
     int stages;    /* the last stage */
@@ -75,8 +71,6 @@ typedef struct weft_render {
     int ahead;           /* the value whose next row is copied into the stash; -1: none; see render_ahead.c */
     int ahead_last;      /* the stage of the last loop that reads it */
     int together;        /* groups with such a stash that a multiprocessor holds */
-    int most_expensive;  /* the stage whose loop computes longest */
-    bool expensive;      /* that loop takes as long as an exponential, or longer */
     /* what is being written */
     weft_text text;
     int indent;
@@ -97,8 +91,6 @@ void weft__put_line(weft_render *r, const char *fmt, ...) WEFT_PRINTF(2, 3);
 void weft__put_open(weft_render *r, const char *fmt, ...) WEFT_PRINTF(2, 3); /* a line that ends with { */
 void weft__put_close(weft_render *r);
 const char *weft__index_type(const weft_render *r); /* type of an index */
-/* Writes m: the number of lanes of the vector at `index` that lie before `end`. */
-void weft__put_live_lanes(weft_render *r, const char *end, const char *index);
 /* Returns a number as it is written in the source: a name, which becomes an argument, or a literal. */
 const char *weft__render_number(weft_render *r, weft_argument_kind kind, weft_argument value, const char *fmt,
                                 ...) WEFT_PRINTF(4, 5);
@@ -130,9 +122,6 @@ weft_status weft__render_as_words(weft_launches *launches, weft_kernel *kernel);
 
 /* ---- render_choose.c ---- */
 weft_status weft__render_choose(weft_render *r);
-bool weft__render_vector(const weft_render *r, int v); /* is v a vector? */
-/* Does v access adjacent elements in its lanes, without a guard? */
-bool weft__in_line(const weft_render *r, int v);
 bool weft__stores_elements(const weft_instr *in); /* one for each reduced index */
 bool weft__ends_loop(const weft_instr *in); /* needs a loop over the reduced indices, in its own stage */
 bool weft__stage_is_full(const weft_render *r, int stage);
@@ -146,11 +135,10 @@ void weft__find_wanted(weft_render *r, int stage);
 bool weft__is_kept(const weft_render *r, int v, int stage); /* does an earlier loop keep v for this stage? */
 void weft__put_kept(weft_render *r);                        /* declares the arrays of kept values */
 void weft__kept_name(const weft_render *r, int v, char *name, size_t size);
-void weft__put_fetches(weft_render *r, int stage);
 
 /* ---- render_team.c ---- */
 bool weft__has_teams(const weft_render *r); /* is the kernel for work-items of CUDA? */
-/* May teams of few lanes each take a row, if lanes run outer d? */
+/* May teams of few lanes each take a row, if lanes run along d? */
 bool weft__takes_short_rows(const weft_render *r, int d);
 /* Returns the lanes of a team that computes a row of so many spans. */
 int weft__team_of(const weft_render *r, int64_t spans);
@@ -201,12 +189,12 @@ int weft__open_turns(weft_render *r); /* opens the loop over turns; returns the 
 /* ---- render_expression.c ---- */
 weft_render_type weft__render_type(weft_dtype dtype);
 weft_render_type weft__type_of(const weft_render *r, int v); /* type of value v */
-const char *weft__type_name(weft_render_type type, bool vector);
+const char *weft__type_name(weft_render_type type);
 const char *weft__type_suffix(weft_render_type type);
 const char *weft__storage_name(weft_dtype dtype);
 bool weft__stored_plainly(weft_dtype dtype); /* stored in the type in which it is computed */
 /* Writes the row's expression on a, b, c, computed in `type`. */
-void weft__put_row(weft_text *out, int op, weft_render_type type, bool vector, const char *a, const char *b,
+void weft__put_row(weft_text *out, int op, weft_render_type type, const char *a, const char *b,
                    const char *c);
 /* Is a CALC a function that may be only near (prelude_f32.h)? Its operand was rounded to 16 bits, the device
  * has exponentials of its own, and the kernel makes sums: others wait for memory, not for functions. */
@@ -218,31 +206,20 @@ void weft__put_integer(weft_text *out, int64_t value, weft_render_type type);
 
 /* ---- render_place.c ---- */
 #define WEFT_RENDER_TERM 640
-typedef enum weft_place_kind {
-    WEFT_PLACE_ONE,  /* one element: `element`, valid if `guard` holds */
-    WEFT_PLACE_LINE, /* a vector of elements from `element` on; lanes from..to-1 are valid */
-    WEFT_PLACE_STEP, /* the same with stride `step` */
-    WEFT_PLACE_EACH  /* a vector of element numbers, and a vector of bools: which are valid */
-} weft_place_kind;
 typedef struct weft_place {
-    weft_place_kind kind;
     char element[WEFT_RENDER_TERM];
     char guard[WEFT_RENDER_TERM]; /* "" if always valid */
-    char from[WEFT_RENDER_NAME * 2], to[WEFT_RENDER_TERM];
-    const char *step;
 } weft_place;
-/* Finds the place that instruction v reads or writes, and writes the lines that the place needs. With `each`,
- * lanes that differ get element numbers of their own. */
-void weft__put_place(weft_render *r, int v, bool each, weft_place *out);
+/* Finds the place that instruction v reads or writes, and writes the lines that the place needs. */
+void weft__put_place(weft_render *r, int v, weft_place *out);
 /* Returns the name of the index of dimension d of the kernel. */
 const char *weft__render_index(const weft_render *r, int d, char name[8]);
 
 /* ---- render_value.c ---- */
 /* Writes the line of an instruction that yields a value, or of a store. */
 void weft__put_value(weft_render *r, int v);
-void weft__put_store(weft_render *r, int v, const char *value, bool vector);
-/* Writes value v as an operand; `vector` says whether the result is a vector. */
-void weft__put_operand(weft_render *r, weft_text *out, int v, bool vector);
+void weft__put_store(weft_render *r, int v, const char *value);
+void weft__put_operand(weft_render *r, weft_text *out, int v);
 
 /* ---- render_facts.c ---- */
 /* What the launch moves and computes, with `per` units for each group. Call it after the choices; it changes

@@ -53,15 +53,15 @@ bool weft__moves_along(const weft_map *m, int d) {
     return m->stride[d] != 0 || m->lo[d] > 0 || m->hi[d] < m->extent[d];
 }
 
-/* Rough cost of an access by a vector, or by the items of a group, if lanes run outer d. */
-static double access_cost(const weft_render *r, const weft_view *view, int d) {
+/* Rough cost of an access by the items of a group, if lanes run along d. */
+static double access_cost(const weft_view *view, int d) {
     const weft_map *m = &view->map[0];
     if (!weft__moves_along(m, d)) return 0.5;
-    if (view->count > 1) return r->target->vectors ? 40 : 12;
-    return m->stride[d] == 1 ? 1 : r->target->vectors ? 12 : 8;
+    if (view->count > 1) return 12;
+    return m->stride[d] == 1 ? 1 : 8;
 }
 
-/* Number of lanes if they run outer d. Work-items that run in step reduce a row without waiting for each
+/* Number of lanes if they run along d. Work-items that run in step reduce a row without waiting for each
  * other, so many short rows get only as many lanes. Few rows, or long rows, get all lanes of a group. */
 static int lanes_along(const weft_render *r, int d) {
     const weft_kernel *k = r->kernel;
@@ -69,17 +69,17 @@ static int lanes_along(const weft_render *r, int d) {
     int lanes = 64; /* items in step; OpenCL does not tell */
     if (weft__has_teams(r)) return weft__team_lanes(r, d);
     const int64_t rows = weft__kernel_rows(k) / weft__kernel_block_rows(k);
-    if (r->target->vectors || d < k->n_parallel || rows < ROWS_MANY * (int64_t)r->target->units) return most;
+    if (d < k->n_parallel || rows < ROWS_MANY * (int64_t)r->target->units) return most;
     while (lanes < most && k->extent[d] > (int64_t)lanes * EACH_MOST) lanes *= 2;
     return lanes < most ? lanes : most;
 }
 
-/* How many times longer a kernel takes because it has too few work-items, if lanes run outer d. */
+/* How many times longer a kernel takes because it has too few work-items, if lanes run along d. */
 static double idle(const weft_render *r, int d) {
     const weft_kernel *k = r->kernel;
     const double elements = (double)weft__kernel_rows(k) * (double)weft__kernel_row_length(k);
     double items = (double)weft__kernel_rows(k) / (double)weft__kernel_block_rows(k);
-    if (r->target->vectors || elements <= TINY) return 1;
+    if (elements <= TINY) return 1;
     if (d >= k->n_parallel)
         items *= k->n_fold > 0 && weft__has_teams(r) ? r->target->lanes : lanes_along(r, d);
     else if (weft__may_split(r))
@@ -87,7 +87,7 @@ static double idle(const weft_render *r, int d) {
     return items < BUSY ? BUSY / items : 1;
 }
 
-/* Rough cost of one element of the index space if lanes run outer d. */
+/* Rough cost of one element of the index space if lanes run along d. */
 static double lane_cost(const weft_render *r, int d) {
     const weft_kernel *k = r->kernel;
     const bool reduced = d >= k->n_parallel;
@@ -97,8 +97,8 @@ static double lane_cost(const weft_render *r, int d) {
     for (int i = 0; i < k->n_code; i++) {
         const weft_instr *in = &k->code[i];
         if (in->kind == WEFT_INSTR_CONST) continue;
-        double cost = in->view >= 0 ? access_cost(r, &k->views[in->view], d) : 1;
-        if (in->kind == WEFT_INSTR_REDUCE && reduced) row += r->target->vectors ? 12 : 60 * used / lanes;
+        double cost = in->view >= 0 ? access_cost(&k->views[in->view], d) : 1;
+        if (in->kind == WEFT_INSTR_REDUCE && reduced) row += 60 * used / lanes;
         if (weft__level_inner(in->level) || in->kind == WEFT_INSTR_REDUCE || k->n_reduce == 0)
             full += cost;
         else
@@ -115,9 +115,7 @@ static void choose_lane(weft_render *r) {
     r->lane = -1;
     for (int d = 0; d < k->n_parallel + k->n_reduce; d++) {
         const bool folded = d >= k->n_parallel - k->n_fold && d < k->n_parallel;
-        /* Vectors of rows would need blocks of equal length. */
-        const bool uneven = k->last_rows && d < k->n_parallel && r->target->vectors;
-        if (folded || uneven || k->extent[d] <= 1) continue;
+        if (folded || k->extent[d] <= 1) continue;
         const double cost = lane_cost(r, d);
         if (r->lane >= 0 && cost >= best) continue;
         best = cost;
@@ -127,25 +125,9 @@ static void choose_lane(weft_render *r) {
     r->lanes = r->lane >= 0 ? lanes_along(r, r->lane) : r->target->lanes;
 }
 
-/* For a map whose lanes access elements that are far apart: chooses a dimension outer which the same view is
- * dense. */
-static void choose_along(weft_render *r) {
-    const weft_kernel *k = r->kernel;
-    r->outer = -1;
-    if (!r->target->vectors || r->lane < 0 || k->n_reduce > 0) return;
-    for (int i = 0; i < k->n_code && r->outer < 0; i++) {
-        const weft_instr *in = &k->code[i];
-        if (in->kind != WEFT_INSTR_LOAD && in->kind != WEFT_INSTR_STORE) continue;
-        const weft_map *m = &k->views[in->view].map[0];
-        if (k->views[in->view].count > 1 || m->stride[r->lane] == 0 || m->stride[r->lane] == 1) continue;
-        for (int d = 0; d < k->n_parallel; d++)
-            if (d != r->lane && m->stride[d] == 1 && k->extent[d] >= 8) r->outer = d;
-    }
-}
-
 /* ---- what varies ---- */
 
-/* Finds the values that differ between lanes: their operands do, or their view moves outer the lane
+/* Finds the values that differ between lanes: their operands do, or their view moves along the lane
  * dimension. */
 static void find_varying(weft_render *r) {
     const weft_kernel *k = r->kernel;
@@ -174,14 +156,6 @@ static void find_rounded(weft_render *r) {
         for (int o = 0; o < 3; o++)
             r->rounded[i] = r->rounded[i] || (operands[o] >= 0 && r->rounded[operands[o]]);
     }
-}
-
-bool weft__render_vector(const weft_render *r, int v) { return r->target->vectors && r->varies[v]; }
-
-bool weft__in_line(const weft_render *r, int v) {
-    const weft_view *view = &r->kernel->views[r->kernel->code[v].view];
-    return weft__render_vector(r, v) && view->count == 1 && !weft__view_guarded(view) &&
-           view->map[0].stride[r->lane] == 1;
 }
 
 /* ---- the width of indices ---- */
@@ -237,8 +211,7 @@ weft_status weft__render_choose(weft_render *r) {
     r->ahead = -1;
     find_stages(r);
     choose_lane(r);
-    choose_along(r);
-    if (r->product >= 0) r->lane = k->n_parallel - 1, r->outer = -1;
+    if (r->product >= 0) r->lane = k->n_parallel - 1;
     find_varying(r);
     find_rounded(r);
     r->wide = r->launches->target->long_indices || !is_narrow(r);

@@ -1,4 +1,4 @@
-/* Renders epilogues: a function of the place and value of one element of a matmul, or of 16 elements.
+/* Renders epilogues: a function of the place and value of one element of a matmul.
  * Templates of matmuls call it (source.h). Sizes, strides and constants are arguments, as in all kernels.
  * Must not know: templates. Read next: epilogue.c, render.c. */
 #include <stdio.h>
@@ -31,8 +31,7 @@ static void put_function(weft_render *r) {
     weft__put(&r->text, "/* %s */\n", r->kernel->name);
     weft__put(
         &r->text,
-        "W_FN void epilogue(w_i64 row, int column, %s value, EPILOGUE_POINTERS const w_epilogue of) {\n",
-        r->target->vectors ? "int m, S16" : "S");
+        "W_FN void epilogue(w_i64 row, int column, S value, EPILOGUE_POINTERS const w_epilogue of) {\n");
     r->indent = 1;
     weft__put_constants(r);
     put_indices(r);

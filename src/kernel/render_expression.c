@@ -31,16 +31,14 @@ static const bool overflows[WEFT_OP_COUNT] = {
 /* ---- types ---- */
 
 static const struct type {
-    const char *name, *vector, *suffix;
+    const char *name, *suffix;
 } types[WEFT_RENDER_TYPES] = {
-    [WEFT_RENDER_F32] = {"float", "float16", "f32"}, [WEFT_RENDER_F64] = {"double", "double16", "f64"},
-    [WEFT_RENDER_I32] = {"int", "int16", "i32"},     [WEFT_RENDER_I64] = {"long", "long16", "i64"},
-    [WEFT_RENDER_U32] = {"uint", "uint16", "u32"},   [WEFT_RENDER_U64] = {"ulong", "ulong16", "u64"},
+    [WEFT_RENDER_F32] = {"float", "f32"}, [WEFT_RENDER_F64] = {"double", "f64"},
+    [WEFT_RENDER_I32] = {"int", "i32"},   [WEFT_RENDER_I64] = {"long", "i64"},
+    [WEFT_RENDER_U32] = {"uint", "u32"},  [WEFT_RENDER_U64] = {"ulong", "u64"},
 };
 
-const char *weft__type_name(weft_render_type type, bool vector) {
-    return vector ? types[type].vector : types[type].name;
-}
+const char *weft__type_name(weft_render_type type) { return types[type].name; }
 const char *weft__type_suffix(weft_render_type type) { return types[type].suffix; }
 
 weft_render_type weft__render_type(weft_dtype dtype) {
@@ -161,12 +159,12 @@ bool weft__is_near(const weft_render *r, const weft_instr *in) {
     return false;
 }
 
-void weft__put_row(weft_text *out, int op, weft_render_type type, bool vector, const char *a, const char *b,
+void weft__put_row(weft_text *out, int op, weft_render_type type, const char *a, const char *b,
                    const char *c) {
     const char *p = expressions[op];
     const bool wraps = overflows[op] && (type == WEFT_RENDER_I32 || type == WEFT_RENDER_I64);
-    const char *as = type == WEFT_RENDER_I64 ? "as_ulong" : "as_uint", *lanes = vector ? "16" : "";
-    if (wraps) weft__put(out, "as_%s(", weft__type_name(type, vector));
+    const char *as = type == WEFT_RENDER_I64 ? "as_ulong" : "as_uint";
+    if (wraps) weft__put(out, "as_%s(", weft__type_name(type));
     while (*p) {
         size_t n = 0;
         while (is_word(p[n])) n++;
@@ -176,11 +174,11 @@ void weft__put_row(weft_text *out, int op, weft_render_type type, bool vector, c
         }
         const char *operand = n != 1 ? NULL : *p == 'a' ? a : *p == 'b' ? b : *p == 'c' ? c : NULL;
         if (operand && wraps)
-            weft__put(out, "%s%s(%s)", as, lanes, operand);
+            weft__put(out, "%s(%s)", as, operand);
         else if (operand)
             weft__put(out, "%s", operand);
         else if (n == 1 && *p == 'T')
-            weft__put(out, "%s", weft__type_name(type, vector));
+            weft__put(out, "%s", weft__type_name(type));
         else
             weft__put(out, "%.*s%s%s", (int)n, p, p[0] == 'w' ? "_" : "",
                       p[0] == 'w' ? types[type].suffix : "");

@@ -24,55 +24,27 @@ static bool in_tiles(const weft_render *r, int v) {
            weft_dtype_is_float((weft_dtype)weft__code_of(r, v)->dtype);
 }
 
-/* Is the partial sum a vector, with one sum for each lane? */
-static bool sum_is_vector(const weft_render *r, int v) {
-    return r->target->vectors && (r->reduced || r->varies[weft__code_of(r, v)->a]);
-}
-
-static void put_variable(weft_render *r, int v, char letter, bool vector) {
+static void put_variable(weft_render *r, int v, char letter) {
     char start[64];
     weft_text text = weft__text(start, sizeof start);
     weft__put_start(&text, weft__code_of(r, v)->op, (weft_dtype)weft__code_of(r, v)->dtype);
-    weft__put_line(r, "%s %c%d = %s;", weft__type_name(weft__type_of(r, v), vector), letter, v, start);
+    weft__put_line(r, "%s %c%d = %s;", weft__type_name(weft__type_of(r, v)), letter, v, start);
 }
 
 /* Writes x = x joined with y. */
-static void put_join(weft_render *r, int v, bool vector, const char *x, const char *y) {
+static void put_join(weft_render *r, int v, const char *x, const char *y) {
     char line[LINE];
     weft_text out = weft__text(line, sizeof line);
-    weft__put_row(&out, weft__code_of(r, v)->op, weft__type_of(r, v), vector, x, y, "");
+    weft__put_row(&out, weft__code_of(r, v)->op, weft__type_of(r, v), x, y, "");
     weft__put_line(r, "%s = %s;", x, line);
 }
 
 static void put_term(weft_render *r, int v) {
-    const weft_instr *in = weft__code_of(r, v);
-    const bool vector = sum_is_vector(r, v);
-    char sum[WEFT_RENDER_NAME], term[128], start[64], live[256];
-    weft_text text = weft__text(term, sizeof term), first = weft__text(start, sizeof start);
+    char sum[WEFT_RENDER_NAME], term[128];
+    weft_text text = weft__text(term, sizeof term);
     snprintf(sum, sizeof sum, "%c%d", in_tiles(r, v) ? 'p' : 't', v);
-    weft__put_operand(r, &text, in->a, vector);
-    if (vector && r->reduced) { /* lanes beyond the end must not change the sum */
-        weft__put_start(&first, in->op, (weft_dtype)in->dtype);
-        snprintf(live, sizeof live, "w_sel_%s(w_live(m), %s, (%s)(%s))",
-                 weft__type_suffix(weft__type_of(r, v)), term, weft__type_name(weft__type_of(r, v), true),
-                 start);
-        put_join(r, v, vector, sum, live);
-    } else {
-        put_join(r, v, vector, sum, term);
-    }
-}
-
-/* Joins the lanes of a vector by halves: lanes 8 apart, then 4, 2 and 1. Each lane is the left operand of its
- * own sum. */
-static void put_halves_of_vector(weft_render *r, int v) {
-    static const char *const turned[] = {".s89abcdef01234567", ".s4567012389abcdef", ".s23016745ab89efcd",
-                                         ".s1032547698badcfe"};
-    char sum[WEFT_RENDER_NAME], other[2 * WEFT_RENDER_NAME];
-    snprintf(sum, sizeof sum, "t%d", v);
-    for (size_t i = 0; i < sizeof turned / sizeof *turned; i++) {
-        snprintf(other, sizeof other, "%s%s", sum, turned[i]);
-        put_join(r, v, true, sum, other);
-    }
+    weft__put_operand(r, &text, weft__code_of(r, v)->a);
+    put_join(r, v, sum, term);
 }
 
 static void need_local(weft_render *r, weft_render_type type, int elements) {
@@ -82,7 +54,7 @@ static void need_local(weft_render *r, weft_render_type type, int elements) {
 /* Writes how x and y of a reduction or a fold are joined. */
 static const char *joined(const weft_render *r, int v, char line[LINE]) {
     weft_text out = weft__text(line, LINE);
-    weft__put_row(&out, weft__code_of(r, v)->op, weft__type_of(r, v), false, "x", "y", "");
+    weft__put_row(&out, weft__code_of(r, v)->op, weft__type_of(r, v), "x", "y", "");
     return line;
 }
 
@@ -91,7 +63,7 @@ static void put_halves_of_group(weft_render *r, int v) {
     const weft_render_type type = weft__type_of(r, v);
     char line[LINE];
     need_local(r, type, r->lanes > 256 ? r->lanes / 32 : r->lanes);
-    weft__put_line(r, "W_HALVES(%s, t%d, shared->%s, %d, %s);", weft__type_name(type, false), v,
+    weft__put_line(r, "W_HALVES(%s, t%d, shared->%s, %d, %s);", weft__type_name(type), v,
                    weft__type_suffix(type), r->lanes, joined(r, v, line));
 }
 
@@ -100,28 +72,26 @@ static void put_teams(weft_render *r, int v, char letter) {
     const weft_render_type type = weft__type_of(r, v);
     char line[LINE];
     need_local(r, type, (r->teams + 1) / 2 * r->lanes);
-    weft__put_line(r, "W_TEAMS_SHARE(%s, %c%d, shared->%s, %d, %d, %s);", weft__type_name(type, false),
-                   letter, v, weft__type_suffix(type), r->lanes, r->teams, joined(r, v, line));
+    weft__put_line(r, "W_TEAMS_SHARE(%s, %c%d, shared->%s, %d, %d, %s);", weft__type_name(type), letter, v,
+                   weft__type_suffix(type), r->lanes, r->teams, joined(r, v, line));
 }
 
 /* Writes the result of a reduction. Narrow integers may leave their range on the way, so the result is
  * wrapped. */
-static void put_result(weft_render *r, int v, char letter, const char *lane, bool vector) {
+static void put_result(weft_render *r, int v, char letter) {
     const weft_dtype dtype = (weft_dtype)weft__code_of(r, v)->dtype;
     const bool wrap = weft__row_wraps(weft__code_of(r, v)->op, dtype, 4);
-    weft__put_line(r, "const %s v%d = %s%s%s%c%d%s%s;", weft__type_name(weft__type_of(r, v), vector), v,
+    weft__put_line(r, "const %s v%d = %s%s%s%c%d%s;", weft__type_name(weft__type_of(r, v)), v,
                    wrap ? "w_wrap_" : "", wrap ? weft_dtype_name(dtype) : "", wrap ? "(" : "", letter, v,
-                   lane, wrap ? ")" : "");
+                   wrap ? ")" : "");
 }
 
 static void put_reduced(weft_render *r, int v) {
-    if (r->reduced && r->target->vectors)
-        put_halves_of_vector(r, v);
-    else if (r->reduced)
+    if (r->reduced)
         put_halves_of_group(r, v);
     else if (r->split)
         put_teams(r, v, 't');
-    put_result(r, v, 't', r->reduced && r->target->vectors ? ".s0" : "", weft__render_vector(r, v));
+    put_result(r, v, 't');
 }
 
 /* ---- loops over reduced indices ---- */
@@ -140,7 +110,7 @@ static int inner_dimension(const weft_render *r) {
 static int open_loops(weft_render *r, int stage, bool tiles) {
     const weft_kernel *k = r->kernel;
     const int inner = inner_dimension(r);
-    const bool lanes = r->reduced, items = lanes && !r->target->vectors;
+    const bool lanes = r->reduced;
     const int step = lanes ? r->lanes : r->split ? r->teams : 1;
     char x[8];
     int braces = 0;
@@ -164,16 +134,16 @@ static int open_loops(weft_render *r, int stage, bool tiles) {
     }
     for (int v = 0; tiles && v < k->n_code; v++)
         if (weft__code_of(r, v)->kind == WEFT_INSTR_REDUCE && r->stage[v] == stage && in_tiles(r, v))
-            put_variable(r, v, 'p', sum_is_vector(r, v));
+            put_variable(r, v, 'p');
     if (inner < 0) return braces;
     if (tiles)
         weft__put_line(r, "const %s end = min(tile + %d, %s);", weft__index_type(r), TILE * step,
                        weft__render_extent(r, inner));
     const char *end = tiles ? "end" : weft__render_extent(r, inner);
     char of_lane[16] = "";
-    r->outside = items && r->span > 1;
+    r->outside = lanes && r->span > 1;
     weft__render_index(r, inner, x);
-    if (items) snprintf(of_lane, sizeof of_lane, r->outside ? "lane*%d" : "lane", r->span);
+    if (lanes) snprintf(of_lane, sizeof of_lane, r->outside ? "lane*%d" : "lane", r->span);
     if (r->split) snprintf(of_lane, sizeof of_lane, "team");
     weft__put_open(r, "for (%s %s = %s%s%s; %s < %s; %s += %d)", weft__index_type(r), x,
                    tiles        ? "tile"
@@ -181,7 +151,6 @@ static int open_loops(weft_render *r, int stage, bool tiles) {
                                 : "0",
                    tiles && of_lane[0] ? " + " : "", of_lane, x, end, x, r->outside ? step * r->span : step);
     r->outside = false;
-    if (lanes && r->target->vectors) weft__put_live_lanes(r, weft__render_extent(r, inner), x);
     return braces + 1;
 }
 
@@ -216,29 +185,21 @@ static void column_name(const weft_render *r, int v, char *name, size_t size) {
 }
 
 static void put_column_term(weft_render *r, int v) {
-    const bool vector = weft__render_vector(r, v);
-    const char *suffix = weft__type_suffix(weft__type_of(r, v));
-    char term[128], sum[WEFT_RENDER_NAME], so_far[128];
+    char term[128], sum[WEFT_RENDER_NAME], so_far[WEFT_RENDER_NAME];
     weft_text text = weft__text(term, sizeof term);
-    weft__put_operand(r, &text, weft__code_of(r, v)->a, vector);
+    weft__put_operand(r, &text, weft__code_of(r, v)->a);
     if (r->turns) {
         column_name(r, v, sum, sizeof sum);
-        put_join(r, v, false, sum, term);
+        put_join(r, v, sum, term);
         return;
     }
     snprintf(sum, sizeof sum, "s%d", v);
-    weft__put_line(r, "%s %s = %s;", weft__type_name(weft__type_of(r, v), vector), sum, term);
-    if (vector)
-        snprintf(so_far, sizeof so_far, "w_load_%s(fold%d + column, 0, m)", suffix, v);
-    else
-        snprintf(so_far, sizeof so_far, "fold%d[column]", v);
+    snprintf(so_far, sizeof so_far, "fold%d[column]", v);
+    weft__put_line(r, "%s %s = %s;", weft__type_name(weft__type_of(r, v)), sum, term);
     weft__put_open(r, "if (!fresh)");
-    put_join(r, v, vector, sum, so_far);
+    put_join(r, v, sum, so_far);
     weft__put_close(r);
-    if (vector)
-        weft__put_line(r, "w_store_%s(fold%d + column, 0, m, %s);", suffix, v, sum);
-    else
-        weft__put_line(r, "fold%d[column] = %s;", v, sum);
+    weft__put_line(r, "%s = %s;", so_far, sum);
 }
 
 static bool has_columns(const weft_render *r, int stage) {
@@ -254,7 +215,7 @@ static bool has_columns(const weft_render *r, int stage) {
 static const char *who_writes(const weft_render *r, int v, char *line, size_t size) {
     const bool folded = weft__level_folded(weft__code_of(r, v)->level);
     char x[8];
-    if (r->target->vectors || weft__level_inner(weft__code_of(r, v)->level)) return NULL;
+    if (weft__level_inner(weft__code_of(r, v)->level)) return NULL;
     if (r->split) {
         snprintf(line, size, "team == 0 && first_lane + lane < n_%s", weft__render_index(r, r->lane, x));
         return line;
@@ -267,24 +228,17 @@ static const char *who_writes(const weft_render *r, int v, char *line, size_t si
 static int stored_value(const weft_render *r, int v) {
     const weft_instr *in = weft__code_of(r, v), *value = weft__code_of(r, in->a);
     const bool half = value->dtype == WEFT_F16 || value->dtype == WEFT_BF16;
-    if (r->target->vectors || value->kind != WEFT_INSTR_CAST || !half || r->kept[in->a]) return in->a;
+    if (value->kind != WEFT_INSTR_CAST || !half || r->kept[in->a]) return in->a;
     if (r->kernel->args[in->arg].dtype != value->dtype || weft__code_of(r, value->a)->level != value->level)
         return in->a;
     return weft__render_type((weft_dtype)weft__code_of(r, value->a)->dtype) == WEFT_RENDER_F32 ? value->a
                                                                                                : in->a;
 }
 
-static void put_result_store(weft_render *r, int v, char letter) {
-    const int a = letter == 'v' ? stored_value(r, v) : weft__code_of(r, v)->a;
-    const bool vector = weft__render_vector(r, v);
+static void put_result_store(weft_render *r, int v) {
     char value[160];
     weft_text text = weft__text(value, sizeof value);
-    if (letter == 'v')
-        weft__put_operand(r, &text, a, vector);
-    else if (vector && !weft__render_vector(r, a))
-        weft__put(&text, "(%s)(%c%d)", weft__type_name(weft__type_of(r, a), true), letter, a);
-    else
-        weft__put(&text, "%c%d", letter, a);
+    weft__put_operand(r, &text, stored_value(r, v));
     char condition[64];
     const char *who = who_writes(r, v, condition, sizeof condition);
     if (who) {
@@ -293,31 +247,25 @@ static void put_result_store(weft_render *r, int v, char letter) {
                                                                           * have read the old value */
             weft__put_line(r, apart ? "w_barrier_warp();" : "w_barrier_all();");
         weft__put_open(r, "if (%s)", who);
-        weft__put_store(r, v, value, vector);
+        weft__put_store(r, v, value);
         weft__put_close(r);
         return;
     }
-    weft__put_store(r, v, value, vector);
+    weft__put_store(r, v, value);
 }
 
 /* Writes the sum of a column and its store. */
 static void put_column_store(weft_render *r, int v) {
     const int a = weft__code_of(r, v)->a;
     const char letter = r->turns ? 'c' : 's';
-    const bool vector = weft__render_vector(r, a);
-    const char *suffix = weft__type_suffix(weft__type_of(r, a)),
-               *type = weft__type_name(weft__type_of(r, a), vector);
     char sum[WEFT_RENDER_NAME];
-    if (r->turns) {
+    if (r->turns)
         column_name(r, a, sum, sizeof sum);
-        weft__put_line(r, "const %s c%d = %s;", type, a, sum);
-    } else if (vector) {
-        weft__put_line(r, "const %s s%d = w_load_%s(fold%d + column, 0, m);", type, a, suffix, a);
-    } else {
-        weft__put_line(r, "const %s s%d = fold%d[column];", type, a, a);
-    }
-    put_result(r, a, letter, "", vector);
-    put_result_store(r, v, 'v');
+    else
+        snprintf(sum, sizeof sum, "fold%d[column]", a);
+    weft__put_line(r, "const %s %c%d = %s;", weft__type_name(weft__type_of(r, a)), letter, a, sum);
+    put_result(r, a, letter);
+    put_result_store(r, v);
 }
 
 /* Joins the columns that the teams hold. Afterwards team 0 has the sums. */
@@ -328,8 +276,8 @@ static void put_columns_joined(weft_render *r) {
         if (!weft__is_column_fold(r, v)) continue;
         const weft_render_type type = weft__type_of(r, v);
         need_local(r, type, r->teams / 2 * each * r->lanes);
-        weft__put_line(r, "W_TEAMS(%s, s%d, %d, shared->%s, %d, %d, %s);", weft__type_name(type, false), v,
-                       each, weft__type_suffix(type), r->lanes, r->teams, joined(r, v, line));
+        weft__put_line(r, "W_TEAMS(%s, s%d, %d, shared->%s, %d, %d, %s);", weft__type_name(type), v, each,
+                       weft__type_suffix(type), r->lanes, r->teams, joined(r, v, line));
     }
 }
 
@@ -339,8 +287,8 @@ static void put_fold_stores(weft_render *r) {
         const weft_instr *in = weft__code_of(r, v);
         if (in->kind != WEFT_INSTR_STORE || in->level != WEFT_LEVEL_BLOCK) continue;
         if (r->teams > 1) put_teams(r, in->a, 'b');
-        put_result(r, in->a, 'b', "", weft__render_vector(r, in->a));
-        put_result_store(r, v, 'v');
+        put_result(r, in->a, 'b');
+        put_result_store(r, v);
     }
     if (!has_columns(r, -1)) return;
     put_columns_joined(r);
@@ -369,7 +317,7 @@ static void put_row_values(weft_render *r, int stage) {
         if (in->kind != WEFT_INSTR_STORE)
             weft__put_value(r, v);
         else if (k->n_reduce == 0)
-            put_result_store(r, v, 'v');
+            put_result_store(r, v);
     }
 }
 
@@ -383,8 +331,7 @@ static void put_inner_value(weft_render *r, int v, int stage) {
     }
     if (r->kept[v]) weft__kept_name(r, v, kept, sizeof kept);
     if (weft__is_kept(r, v, stage)) {
-        weft__put_line(r, "const %s v%d = %s;", weft__type_name(weft__type_of(r, v), r->target->vectors), v,
-                       kept);
+        weft__put_line(r, "const %s v%d = %s;", weft__type_name(weft__type_of(r, v)), v, kept);
         return;
     }
     weft__put_value(r, v);
@@ -398,13 +345,12 @@ static void put_loop(weft_render *r, int stage) {
     weft__find_wanted(r, stage);
     for (int v = 0; v < k->n_code; v++) {
         if (weft__code_of(r, v)->kind != WEFT_INSTR_REDUCE || r->stage[v] != stage) continue;
-        put_variable(r, v, 't', sum_is_vector(r, v));
+        put_variable(r, v, 't');
         tiles = tiles || in_tiles(r, v);
     }
     weft__put_holds(r, stage);
     weft__put_copies_awaited(r, stage);
     const int braces = open_loops(r, stage, tiles);
-    weft__put_fetches(r, stage);
     weft__put_span(r, stage);
     if (has_columns(r, stage) && !r->turns) put_column_number(r);
     for (int v = 0; v < k->n_code; v++) {
@@ -415,7 +361,7 @@ static void put_loop(weft_render *r, int stage) {
         else if (in->kind == WEFT_INSTR_FOLD)
             put_column_term(r, v);
         else if (in->kind == WEFT_INSTR_STORE)
-            put_result_store(r, v, 'v');
+            put_result_store(r, v);
         else
             put_inner_value(r, v, stage);
     }
@@ -427,7 +373,7 @@ static void put_loop(weft_render *r, int stage) {
             continue;
         snprintf(sum, sizeof sum, "t%d", v);
         snprintf(part, sizeof part, "p%d", v);
-        put_join(r, v, sum_is_vector(r, v), sum, part);
+        put_join(r, v, sum, part);
     }
     for (int i = inner_dimension(r) >= 0; i < braces; i++) weft__put_close(r);
     for (int v = 0; v < k->n_code; v++)
@@ -437,7 +383,6 @@ static void put_loop(weft_render *r, int stage) {
 /* Writes all stages of one row. */
 static void put_row(weft_render *r) {
     const weft_kernel *k = r->kernel;
-    if (k->n_reduce == 0 && r->product < 0) weft__put_fetches(r, 0);
     if (k->n_reduce == 0) weft__put_span(r, 0);
     for (int s = 0; s <= r->stages; s++) {
         put_row_values(r, s);
@@ -450,11 +395,11 @@ static void put_row(weft_render *r) {
             char sum[WEFT_RENDER_NAME], term[128];
             weft_text text = weft__text(term, sizeof term);
             snprintf(sum, sizeof sum, "b%d", v);
-            weft__put_operand(r, &text, in->a, weft__render_vector(r, v));
-            put_join(r, v, weft__render_vector(r, v), sum, term);
+            weft__put_operand(r, &text, in->a);
+            put_join(r, v, sum, term);
         }
         if (k->n_reduce > 0 && in->kind == WEFT_INSTR_STORE && in->level == WEFT_LEVEL_ROW)
-            put_result_store(r, v, 'v');
+            put_result_store(r, v);
     }
 }
 
@@ -483,7 +428,7 @@ static void put_column_registers(weft_render *r) {
         weft_text text = weft__text(start, sizeof start);
         if (!weft__is_column_fold(r, v)) continue;
         weft__put_start(&text, weft__code_of(r, v)->op, (weft_dtype)weft__code_of(r, v)->dtype);
-        weft__put_line(r, "%s s%d[%d];", weft__type_name(weft__type_of(r, v), false), v, r->turns * r->span);
+        weft__put_line(r, "%s s%d[%d];", weft__type_name(weft__type_of(r, v)), v, r->turns * r->span);
         weft__put_line(r, "W_UNROLL");
         weft__put_line(r, "for (int e = 0; e < %d; e++) s%d[e] = %s;", r->turns * r->span, v, start);
     }
@@ -499,7 +444,7 @@ void weft__put_unit(weft_render *r) {
     }
     for (int v = 0; v < k->n_code; v++)
         if (weft__code_of(r, v)->kind == WEFT_INSTR_FOLD && weft__code_of(r, v)->level == WEFT_LEVEL_BLOCK)
-            put_variable(r, v, 'b', weft__render_vector(r, v));
+            put_variable(r, v, 'b');
     put_column_registers(r);
     char x[8], fresh[256];
     weft_text first = weft__text(fresh, sizeof fresh);

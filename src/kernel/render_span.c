@@ -35,7 +35,7 @@ static int lanes_of(const weft_render *r, int n) {
     return weft__team_of(r, weft__ceil_div(r->kernel->extent[r->lane], n));
 }
 
-/* Are all stores outer the lanes dense, and do idle lanes add at most a third to the work? */
+/* Are all stores along the lanes dense, and do idle lanes add at most a third to the work? */
 static bool suits(const weft_render *r, int n) {
     const int64_t extent = r->kernel->extent[r->lane], step = (int64_t)lanes_of(r, n) * n;
     if (extent % n != 0 || 3 * weft__ceil_div(extent, step) * step > 4 * extent) return false;
@@ -53,7 +53,7 @@ void weft__choose_span(weft_render *r) {
     const bool folds = k->n_fold > 0 && !(weft__has_teams(r) && r->reduced);
     int64_t widest = 0, narrowest = SPAN_BYTES;
     r->span = 1;
-    if (r->target->vectors || r->lane < 0 || folds || r->product >= 0) return;
+    if (r->lane < 0 || folds || r->product >= 0) return;
     if (k->n_reduce > 0 && !r->reduced) return;
     for (int v = 0; v < k->n_code; v++) {
         if (!is_dense(r, v, 2)) continue;
@@ -104,7 +104,7 @@ static void put_access(weft_render *r, int v, const char *what, bool named, cons
     const weft_dtype dtype = dtype_of(r, v);
     weft_place p;
     r->outside = true;
-    weft__put_place(r, v, false, &p);
+    weft__put_place(r, v, &p);
     r->outside = false;
     weft__put_line(r, "%s%s(%s%s%s, %s, %d, arg%d + (%s), %s)%s", what,
                    weft__is_aligned(r, v) ? "_ALIGNED" : "", named ? weft_dtype_name(dtype) : "",
@@ -119,7 +119,7 @@ void weft__put_held(weft_render *r, int v, int turns) {
     char count[24] = "";
     if (turns) snprintf(count, sizeof count, "[%d]", turns);
     weft__put_line(r, "W_HELD(%s, %s, %d) held%d%s;",
-                   read ? copied_type(dtype_of(r, v)) : weft__type_name(weft__type_of(r, v), false),
+                   read ? copied_type(dtype_of(r, v)) : weft__type_name(weft__type_of(r, v)),
                    word_of(weft__stash_word(r, v)), r->span, v, count);
 }
 
@@ -190,7 +190,7 @@ void weft__put_stash_copy(weft_render *r, int v) {
     char x[8];
     weft_place p;
     r->outside = true;
-    weft__put_place(r, v, false, &p);
+    weft__put_place(r, v, &p);
     r->outside = false;
     weft__put_line(r, "W_STASH_COPY(%s >> %d, arg%d + (%s), stash + %s)", first_index(r, x), slot_shift(r),
                    weft__code_of(r, v)->arg, p.element, stash_of(r, v));
@@ -223,7 +223,7 @@ static bool takes_part(const weft_render *r, int v) {
 
 /* Is v kept in the stash, element by element? */
 static bool in_stash(const weft_render *r, int v) {
-    return r->kept[v] && r->wanted[v] && !r->turns && !r->target->vectors && !weft__in_span(r, v);
+    return r->kept[v] && r->wanted[v] && !r->turns && !weft__in_span(r, v);
 }
 
 void weft__put_span(weft_render *r, int stage) {
@@ -236,8 +236,7 @@ void weft__put_span(weft_render *r, int stage) {
         }
         if (r->span == 1 || !takes_part(r, v)) continue;
         snprintf(to, sizeof to, "span%d", v);
-        weft__put_line(r, "%s %s[%d];", weft__type_name(weft__render_type(dtype_of(r, v)), false), to,
-                       r->span);
+        weft__put_line(r, "%s %s[%d];", weft__type_name(weft__render_type(dtype_of(r, v))), to, r->span);
         if (weft__code_of(r, v)->kind != WEFT_INSTR_LOAD) continue;
         if (r->kept[v])
             put_unpacked(r, v, stage);

@@ -41,7 +41,7 @@
 #define SPLIT_LARGE 262144 /* with more elements, groups have few columns, so that there are many groups */
 
 bool weft__has_teams(const weft_render *r) {
-    return r->target->dialect == WEFT_DIALECT_CUDA && !r->target->vectors && r->product < 0;
+    return r->target->dialect == WEFT_DIALECT_CUDA && r->product < 0;
 }
 
 bool weft__is_column_fold(const weft_render *r, int v) {

@@ -46,72 +46,52 @@ static void put_const(weft_render *r, weft_text *out, int v) {
                                       (weft_argument){.i = i}, "c%d", v));
 }
 
-void weft__put_operand(weft_render *r, weft_text *out, int v, bool vector) {
-    const bool spread = vector && !weft__render_vector(r, v);
-    if (spread) weft__put(out, "(%s)(", weft__type_name(weft__type_of(r, v), true));
+void weft__put_operand(weft_render *r, weft_text *out, int v) {
     if (weft__code_of(r, v)->kind == WEFT_INSTR_CONST)
         put_const(r, out, v);
     else
         weft__put(out, "v%d", v);
-    if (spread) weft__put(out, ")");
 }
 
-static const char *operand(weft_render *r, int v, bool vector, char *buffer, size_t size) {
+static const char *operand(weft_render *r, int v, char *buffer, size_t size) {
     weft_text text = weft__text(buffer, size);
-    if (v >= 0) weft__put_operand(r, &text, v, vector);
+    if (v >= 0) weft__put_operand(r, &text, v);
     return buffer;
 }
 
 /* ---- calculations ---- */
 
-/* Writes the element number of a bad value in its tensor, for the bad lane. -1: the value was computed, not
- * loaded. */
-static void put_origin(weft_render *r, int v, bool vector, weft_text *out) {
+/* Writes the element number of a bad value in its tensor. -1: the value was computed, not loaded. */
+static const char *put_origin(weft_render *r, int v, weft_place *p) {
     while (weft__code_of(r, v)->kind == WEFT_INSTR_CAST) v = weft__code_of(r, v)->a;
-    weft_place p;
-    if (weft__code_of(r, v)->kind != WEFT_INSTR_LOAD) {
-        weft__put(out, "-1");
-        return;
-    }
-    weft__put_place(r, v, true, &p);
-    if (vector && p.kind == WEFT_PLACE_EACH)
-        weft__put(out, "w_lane((%s)(%s), bad)",
-                  weft__type_name(r->wide ? WEFT_RENDER_I64 : WEFT_RENDER_I32, true), p.element);
-    else
-        weft__put(out, "%s", p.element);
+    if (weft__code_of(r, v)->kind != WEFT_INSTR_LOAD) return "-1";
+    weft__put_place(r, v, p);
+    return p->element;
 }
 
-/* Writes the check for a divisor of 0 in a valid lane. */
-static void put_divide_check(weft_render *r, int b, const char *divisor, bool vector) {
-    char origin[WEFT_RENDER_TERM + 32];
-    weft_text text = weft__text(origin, sizeof origin);
+/* Writes the check for a divisor of 0. */
+static void put_divide_check(weft_render *r, int b, const char *divisor) {
+    weft_place p;
     r->faults = true;
-    if (vector) {
-        weft__put_open(r, "if (w_any(w_bool(%s == 0) & w_live(m)))", divisor);
-        weft__put_line(r, "const int bad = w_first(w_bool(%s == 0) & w_live(m));", divisor);
-    } else {
-        weft__put_open(r, "if (%s == 0)", divisor);
-    }
-    put_origin(r, b, vector, &text);
-    weft__put_line(r, "w_fault(faults, of.command, W_FAULT_DIVIDE, 0, 0, %s);", origin);
+    weft__put_open(r, "if (%s == 0)", divisor);
+    weft__put_line(r, "w_fault(faults, of.command, W_FAULT_DIVIDE, 0, 0, %s);", put_origin(r, b, &p));
     weft__put_close(r);
 }
 
 static void put_calc(weft_render *r, int v) {
     const weft_instr *in = weft__code_of(r, v);
     const weft_row *row = weft__row(in->op);
-    const bool vector = weft__render_vector(r, v);
     const int first = row->arity == 3 ? in->b : in->a; /* an operand of the dtype in which the op is
                                                         * computed */
     const weft_dtype dtype = (weft_dtype)weft__code_of(r, first)->dtype;
     const weft_render_type type = weft__render_type(dtype);
     char a[128], b[160], c[128], line[LINE];
     weft_text out = weft__text(line, sizeof line);
-    operand(r, in->a, vector, a, sizeof a);
-    operand(r, in->b, vector, b, sizeof b);
-    operand(r, in->c, vector, c, sizeof c);
+    operand(r, in->a, a, sizeof a);
+    operand(r, in->b, b, sizeof b);
+    operand(r, in->c, c, sizeof c);
     const bool is_float = weft_dtype_is_float(dtype);
-    if ((in->op == WEFT_OP_DIV || in->op == WEFT_OP_MOD) && !is_float) put_divide_check(r, in->b, b, vector);
+    if ((in->op == WEFT_OP_DIV || in->op == WEFT_OP_MOD) && !is_float) put_divide_check(r, in->b, b);
     if (in->op == WEFT_OP_SHL || in->op == WEFT_OP_SHR) { /* shift counts are taken modulo the width of a
                                                            * narrow dtype */
         const size_t bits = dtype == WEFT_BOOL ? 1 : 8 * weft_dtype_size(dtype);
@@ -126,42 +106,41 @@ static void put_calc(weft_render *r, int v) {
     else if (weft__is_near(r, in))
         weft__put(&out, "w_%s_near_f32(%s)", row->name, a);
     else
-        weft__put_row(&out, in->op, type, vector, a, b, c);
+        weft__put_row(&out, in->op, type, a, b, c);
     if (wrap || compares) weft__put(&out, ")");
-    weft__put_line(r, "const %s v%d = %s;", weft__type_name(weft__type_of(r, v), vector), v, line);
+    weft__put_line(r, "const %s v%d = %s;", weft__type_name(weft__type_of(r, v)), v, line);
 }
 
 /* ---- casts ---- */
 
 /* Writes a cast from float to integer. It saturates, and NaN gives 0. */
-static void put_saturated(weft_text *out, weft_dtype to, bool vector, const char *a) {
-    const char *lanes = vector ? "16" : "";
-    const char *type = weft__type_name(weft__render_type(to), false);
+static void put_saturated(weft_text *out, weft_dtype to, const char *a) {
+    const char *type = weft__type_name(weft__render_type(to));
     const struct {
         weft_dtype dtype;
         int least, most;
     } narrow[] = {{WEFT_I8, -128, 127}, {WEFT_I16, -32768, 32767}, {WEFT_U8, 0, 255}, {WEFT_U16, 0, 65535}};
     for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
         if (narrow[i].dtype == to) {
-            weft__put(out, "clamp(convert_int%s_sat(%s), %d, %d)", lanes, a, narrow[i].least, narrow[i].most);
+            weft__put(out, "clamp(convert_int_sat(%s), %d, %d)", a, narrow[i].least, narrow[i].most);
             return;
         }
     if (to == WEFT_U32 || to == WEFT_U64) /* a driver converts NaN to the largest number */
-        weft__put(out, "w_sel_%s(w_bool(%s == %s), convert_%s%s_sat(%s), (%s%s)(0))", weft_dtype_name(to), a,
-                  a, type, lanes, a, type, lanes);
+        weft__put(out, "w_sel_%s(w_bool(%s == %s), convert_%s_sat(%s), (%s)(0))", weft_dtype_name(to), a, a,
+                  type, a, type);
     else
-        weft__put(out, "convert_%s%s_sat(%s)", type, lanes, a);
+        weft__put(out, "convert_%s_sat(%s)", type, a);
 }
 
 static void put_cast(weft_render *r, int v) {
     const weft_instr *in = weft__code_of(r, v);
     const weft_dtype to = (weft_dtype)in->dtype, from = (weft_dtype)weft__code_of(r, in->a)->dtype;
-    const bool vector = weft__render_vector(r, v), same = weft__render_type(from) == weft__render_type(to);
-    const char *lanes = vector ? "16" : "", *type = weft__type_name(weft__render_type(to), false);
+    const bool same = weft__render_type(from) == weft__render_type(to);
+    const char *type = weft__type_name(weft__render_type(to));
     const bool half = to == WEFT_F16 || to == WEFT_BF16;
     char a[128], line[LINE];
     weft_text out = weft__text(line, sizeof line);
-    operand(r, in->a, vector, a, sizeof a);
+    operand(r, in->a, a, sizeof a);
     if (to == from || (same && (to == WEFT_F32 || to == WEFT_I32 || from == WEFT_BOOL)))
         weft__put(&out, "%s", a);
     else if (to == WEFT_BOOL)
@@ -172,85 +151,50 @@ static void put_cast(weft_render *r, int v) {
         weft__put(&out, "w_round_%s(w_odd_%s(%s))", weft_dtype_name(to),
                   weft__type_suffix(weft__render_type(from)), a);
     else if (weft_dtype_is_float(to) || (!weft_dtype_is_float(from) && weft__stored_plainly(to)))
-        weft__put(&out, "convert_%s%s(%s)", type, lanes, a);
+        weft__put(&out, "convert_%s(%s)", type, a);
     else if (weft_dtype_is_float(from))
-        put_saturated(&out, to, vector, a);
+        put_saturated(&out, to, a);
     else
-        weft__put(&out, same ? "w_wrap_%s(%s)" : "w_wrap_%s(convert_int%s(%s))", weft_dtype_name(to),
-                  same ? a : lanes, a);
-    weft__put_line(r, "const %s v%d = %s;", weft__type_name(weft__render_type(to), vector), v, line);
+        weft__put(&out, same ? "w_wrap_%s(%s)" : "w_wrap_%s(convert_int(%s))", weft_dtype_name(to), a);
+    weft__put_line(r, "const %s v%d = %s;", type, v, line);
 }
 
 /* ---- reading ---- */
 
 /* Writes a value, or 0 where the guard of the place fails. */
-static void put_guarded(weft_render *r, int v, const weft_place *p, bool vector, const char *value) {
-    const weft_render_type type = weft__type_of(r, v);
-    const char *name = weft__type_name(type, vector);
+static void put_guarded(weft_render *r, int v, const weft_place *p, const char *value) {
+    const char *name = weft__type_name(weft__type_of(r, v));
     if (!p->guard[0])
         weft__put_line(r, "const %s v%d = %s;", name, v, value);
-    else if (vector)
-        weft__put_line(r, "const %s v%d = w_sel_%s(%s, %s, (%s)(0));", name, v, weft__type_suffix(type),
-                       p->guard, value, name);
     else
         weft__put_line(r, "const %s v%d = %s ? %s : 0;", name, v, p->guard, value);
 }
 
-/* Writes an element of an argument as an expression. */
-static void put_one(const weft_render *r, weft_text *out, int arg, const char *element) {
-    if (weft__stored_plainly((weft_dtype)r->kernel->args[arg].dtype))
-        weft__put(out, "arg%d[%s]", arg, element);
-    else
-        weft__put(out, "w_get_%s(arg%d, %s)", dtype_of(r, arg), arg, element);
-}
-
-static void put_read(weft_render *r, int v, int arg, const weft_place *p, const char *live) {
-    const char *dtype = dtype_of(r, arg),
-               *type = weft__type_name(weft__type_of(r, v), p->kind != WEFT_PLACE_ONE);
+/* Reads an element of an argument. */
+static void put_read(weft_render *r, int v, int arg, const weft_place *p) {
     char line[LINE];
     weft_text out = weft__text(line, sizeof line);
-    switch (p->kind) {
-    case WEFT_PLACE_ONE:
-        put_one(r, &out, arg, p->element);
-        put_guarded(r, v, p, false, line);
-        return;
-    case WEFT_PLACE_LINE:
-        weft__put_line(r, "const %s v%d = w_load_%s(arg%d + (%s), %s, %s);", type, v, dtype, arg, p->element,
-                       p->from, p->to);
-        return;
-    case WEFT_PLACE_STEP:
-        weft__put_line(r, "const %s v%d = w_load_step_%s(arg%d + (%s), %s, %s, %s);", type, v, dtype, arg,
-                       p->element, p->step, p->from, p->to);
-        return;
-    case WEFT_PLACE_EACH:
-        weft__put_line(r, "const %s v%d = w_load_at_%s(arg%d, (%s)(%s), %s);", type, v, dtype, arg,
-                       weft__type_name(r->wide ? WEFT_RENDER_I64 : WEFT_RENDER_I32, true), p->element, live);
-        return;
-    }
-}
-
-/* Writes which lanes are valid: before the end, and with guards that pass. */
-static void live_lanes(const weft_place *p, char *live, size_t size) {
-    snprintf(live, size, "w_live(m)%s%s", p->guard[0] ? " & " : "", p->guard);
+    if (weft__stored_plainly((weft_dtype)r->kernel->args[arg].dtype))
+        weft__put(&out, "arg%d[%s]", arg, p->element);
+    else
+        weft__put(&out, "w_get_%s(arg%d, %s)", dtype_of(r, arg), arg, p->element);
+    put_guarded(r, v, p, line);
 }
 
 static void put_load(weft_render *r, int v) {
     weft_place p;
-    char live[WEFT_RENDER_TERM + 32];
     if (weft__in_span(r, v)) {
-        weft__put_line(r, "const %s v%d = span%d[e];", weft__type_name(weft__type_of(r, v), false), v, v);
+        weft__put_line(r, "const %s v%d = span%d[e];", weft__type_name(weft__type_of(r, v)), v, v);
         return;
     }
-    weft__put_place(r, v, false, &p);
-    live_lanes(&p, live, sizeof live);
-    put_read(r, v, weft__code_of(r, v)->arg, &p, live);
+    weft__put_place(r, v, &p);
+    put_read(r, v, weft__code_of(r, v)->arg, &p);
 }
 
 /* Writes the value that the matmul passes to its epilogue, rounded as if it were stored. */
 static void put_product(weft_render *r, int v) {
     const weft_dtype dtype = (weft_dtype)weft__code_of(r, v)->dtype;
-    const bool vector = weft__render_vector(r, v);
-    const char *type = weft__type_name(weft__type_of(r, v), vector);
+    const char *type = weft__type_name(weft__type_of(r, v));
     char rounded[32] = "";
     if (dtype == WEFT_F16 || dtype == WEFT_BF16)
         snprintf(rounded, sizeof rounded, "w_round_%s", weft_dtype_name(dtype));
@@ -273,76 +217,43 @@ static void render_value_append(char *string, size_t size, const char *fmt, ...)
 
 static void put_gather(weft_render *r, int v) {
     const weft_instr *in = weft__code_of(r, v);
-    const bool each = weft__render_vector(r, in->a), vector = weft__render_vector(r, v);
     const bool is_64 = weft__code_of(r, in->a)->dtype == WEFT_I64;
-    char live[WEFT_RENDER_TERM + 96], at[128], origin[WEFT_RENDER_TERM + 32];
-    weft_text text = weft__text(origin, sizeof origin);
-    weft_place p;
-    weft__put_place(r, v, each, &p);
-    operand(r, in->a, false, at, sizeof at);
+    char at[128];
+    weft_place p, origin;
+    weft__put_place(r, v, &p);
+    operand(r, in->a, at, sizeof at);
     const char *bound = weft__render_number(r, is_64 || r->wide ? WEFT_ARGUMENT_I64 : WEFT_ARGUMENT_I32,
                                             (weft_argument){.i = in->bound}, "bound%d", v);
     const char *pitch = weft__render_size(r, in->imm_i, "pitch%d", v);
     r->faults = true;
-    if (each)
-        live_lanes(&p, live, sizeof live);
-    else
-        snprintf(live, sizeof live, "%s", p.guard);
-    weft__put_line(r,
-                   each ? "const int16 in%d = w_bool(%s >= 0) & w_bool(%s < %s);"
-                        : "const int in%d = %s >= 0 && %s < %s;",
-                   v, at, at, bound);
-    weft__put_open(r,
-                   each      ? "if (w_any((in%d ^ 1) & %s))"
-                   : live[0] ? "if (!in%d && %s)"
-                             : "if (!in%d%s)",
-                   v, live);
-    if (each) weft__put_line(r, "const int bad = w_first((in%d ^ 1) & %s);", v, live);
-    put_origin(r, in->a, each, &text);
-    weft__put_line(r,
-                   each ? "w_fault(faults, of.command, W_FAULT_GATHER, w_lane(%s, bad), %s, %s);"
-                        : "w_fault(faults, of.command, W_FAULT_GATHER, %s, %s, %s);",
-                   at, bound, origin);
+    weft__put_line(r, "const int in%d = %s >= 0 && %s < %s;", v, at, at, bound);
+    weft__put_open(r, p.guard[0] ? "if (!in%d && %s)" : "if (!in%d%s)", v, p.guard);
+    weft__put_line(r, "w_fault(faults, of.command, W_FAULT_GATHER, %s, %s, %s);", at, bound,
+                   put_origin(r, in->a, &origin));
     weft__put_close(r);
-    const char *index = r->wide ? (each ? "convert_long16" : "convert_long")
-                        : each  ? "convert_int16"
-                                : "convert_int";
-    render_value_append(p.element, sizeof p.element, " + %s(%s)*%s", index, at, pitch);
-    if (each)
-        render_value_append(live, sizeof live, " & in%d", v);
-    else if (vector)
-        render_value_append(p.to, sizeof p.to, "*in%d", v);
-    else
-        render_value_append(p.guard, sizeof p.guard, "%sin%d", p.guard[0] ? " && " : "", v);
-    put_read(r, v, in->arg, &p, live);
+    render_value_append(p.element, sizeof p.element, " + convert_%s(%s)*%s", weft__index_type(r), at, pitch);
+    render_value_append(p.guard, sizeof p.guard, "%sin%d", p.guard[0] ? " && " : "", v);
+    put_read(r, v, in->arg, &p);
 }
 
 /* ---- values that no buffer holds ---- */
 
 static void put_numbered(weft_render *r, int v) {
     const weft_instr *in = weft__code_of(r, v);
-    const bool vector = weft__render_vector(r, v);
-    const char *lanes = vector ? "16" : "";
+    const char *type = weft__type_name(weft__type_of(r, v)), *index = weft__index_type(r);
     char line[LINE];
     weft_place p;
-    weft__put_place(r, v, true, &p);
+    weft__put_place(r, v, &p);
     weft_text out = weft__text(line, sizeof line);
-    const char *index = weft__type_name(r->wide ? WEFT_RENDER_I64 : WEFT_RENDER_I32, vector);
     if (in->kind == WEFT_INSTR_MASK) {
-        weft__put_line(r, "const %s v%d = %s;", weft__type_name(WEFT_RENDER_I32, vector), v,
-                       p.guard[0] ? p.guard : "1");
+        weft__put_line(r, "const int v%d = %s;", v, p.guard[0] ? p.guard : "1");
         return;
     }
-    if (in->kind == WEFT_INSTR_RANDOM && weft__in_line(r, v)) {
-        weft__put_place(r, v, false, &p);
-        weft__put(&out, "w_random_line(arg%d, convert_ulong(%s))", in->arg, p.element);
-    } else if (in->kind == WEFT_INSTR_RANDOM) {
-        weft__put(&out, "w_random(arg%d, convert_ulong%s((%s)(%s)))", in->arg, lanes, index, p.element);
-    } else {
-        weft__put(&out, "convert_%s%s((%s)(%s))", weft__type_name(weft__type_of(r, v), false), lanes, index,
-                  p.element);
-    }
-    put_guarded(r, v, &p, vector, line);
+    if (in->kind == WEFT_INSTR_RANDOM)
+        weft__put(&out, "w_random(arg%d, convert_ulong((%s)(%s)))", in->arg, index, p.element);
+    else
+        weft__put(&out, "convert_%s((%s)(%s))", type, index, p.element);
+    put_guarded(r, v, &p, line);
 }
 
 void weft__put_value(weft_render *r, int v) {
@@ -365,40 +276,19 @@ void weft__put_value(weft_render *r, int v) {
 
 /* ---- writing ---- */
 
-void weft__put_store(weft_render *r, int v, const char *value, bool vector) {
+void weft__put_store(weft_render *r, int v, const char *value) {
     const weft_instr *in = weft__code_of(r, v);
     const weft_dtype dtype = (weft_dtype)r->kernel->args[in->arg].dtype;
-    const char *name = weft_dtype_name(dtype);
     weft_place p;
-    char live[WEFT_RENDER_TERM + 32];
     if (weft__in_span(r, v)) {
         weft__put_line(r, "span%d[e] = %s;", v, value);
         return;
     }
-    weft__put_place(r, v, false, &p);
-    live_lanes(&p, live, sizeof live);
-    switch (p.kind) {
-    case WEFT_PLACE_ONE:
-        if (p.guard[0]) weft__put_open(r, "if (%s)", p.guard);
-        if (weft__stored_plainly(dtype))
-            weft__put_line(r, "arg%d[%s] = %s%s;", in->arg, p.element, value, vector ? ".s0" : "");
-        else
-            weft__put_line(r, "w_put_%s(arg%d, %s, %s%s);", name, in->arg, p.element, value,
-                           vector ? ".s0" : "");
-        if (p.guard[0]) weft__put_close(r);
-        return;
-    case WEFT_PLACE_LINE:
-        weft__put_line(r, "w_store_%s(arg%d + (%s), %s, %s, %s);", name, in->arg, p.element, p.from, p.to,
-                       value);
-        return;
-    case WEFT_PLACE_STEP:
-        weft__put_line(r, "w_store_step_%s(arg%d + (%s), %s, %s, %s, %s);", name, in->arg, p.element, p.step,
-                       p.from, p.to, value);
-        return;
-    case WEFT_PLACE_EACH:
-        weft__put_line(r, "w_store_at_%s(arg%d, (%s)(%s), %s, %s);", name, in->arg,
-                       weft__type_name(r->wide ? WEFT_RENDER_I64 : WEFT_RENDER_I32, true), p.element, live,
-                       value);
-        return;
-    }
+    weft__put_place(r, v, &p);
+    if (p.guard[0]) weft__put_open(r, "if (%s)", p.guard);
+    if (weft__stored_plainly(dtype))
+        weft__put_line(r, "arg%d[%s] = %s;", in->arg, p.element, value);
+    else
+        weft__put_line(r, "w_put_%s(arg%d, %s, %s);", weft_dtype_name(dtype), in->arg, p.element, value);
+    if (p.guard[0]) weft__put_close(r);
 }

@@ -9,21 +9,17 @@
 #include "base/base.h"
 #include "kernel/kernel.h"
 
-/* The properties of a device that kernel source depends on. A row is computed by `lanes` lanes at once. On
- * CPUs the lanes are elements of a vector type, and a group is one work-item: compilers vectorise explicit
- * vectors well and work-items badly. On GPUs the lanes are the work-items of a group. */
+/* The properties of a device that kernel source depends on. A row is computed by `lanes` lanes at once, the
+ * work-items of a group. */
 typedef struct weft_target {
     weft_dialect dialect;
-    bool vectors;             /* lanes are elements of a vector of one work-item; else they are the
-                               * work-items of a group */
-    int lanes;                /* a power of two: 16 with vectors, else the work-items of a group, up to 256 */
+    int lanes;                /* the work-items of a group: a power of two, up to 256 */
     int units;                /* compute units: as many groups keep the device busy */
     int64_t local_bytes;      /* of a group */
     int64_t most_local_bytes; /* the same for a launch that sets shared_bytes; 0: no launch may */
     int64_t groups_most;      /* limit along the second and third dimension of a launch; 0: no limit */
-    int vector_bytes;         /* of a vector register; 0: unknown or unimportant */
-    bool on_processor;        /* work-items run on a processor, as by drivers of WebGPU: their compilers are
-                               * slow, and load each value of each work-item by itself */
+    bool on_processor;        /* a driver runs work-items on a processor: its compiler is slow, and loads each
+                               * value of each work-item by itself */
     bool f64;
     int capability;   /* compute capability of a CUDA device, 90 for 9.0; 0: no CUDA device, and no tensor
                        * cores */
@@ -32,20 +28,14 @@ typedef struct weft_target {
     bool tf32;         /* f32 matmuls may round their operands to TF32, which has 11 bits of the 24 */
 } weft_target;
 
-/* Number of work-items of a group that uses all lanes. */
-static inline int weft__target_items(const weft_target *target) {
-    return target->vectors ? 1 : target->lanes;
-}
-
 /* The parts of the prelude that a kernel source uses. The device puts them before the source. */
 enum {
     WEFT_PRELUDE_LANES = 1,   /* for rendered kernels: elements, choices, integers, rounding to 16 bits */
-    WEFT_PRELUDE_VECTORS = 2, /* all parts also for vectors */
-    WEFT_PRELUDE_F32 = 4,     /* functions of f32, such as w_exp_f32; needs LANES */
-    WEFT_PRELUDE_F64 = 8,     /* the same for f64, and the pragma that allows f64; with or without LANES */
-    WEFT_PRELUDE_RANDOM = 16, /* random bits; needs LANES */
-    WEFT_PRELUDE_TENSOR = 32, /* tensor cores, CUDA only; with or without LANES */
-    WEFT_PRELUDE_MATRIX = 64, /* the same for matrix cores, HIP only */
+    WEFT_PRELUDE_F32 = 2,     /* functions of f32, such as w_exp_f32; needs LANES */
+    WEFT_PRELUDE_F64 = 4,     /* the same for f64, and the pragma that allows f64; with or without LANES */
+    WEFT_PRELUDE_RANDOM = 8,  /* random bits; needs LANES */
+    WEFT_PRELUDE_TENSOR = 16, /* tensor cores, CUDA only; with or without LANES */
+    WEFT_PRELUDE_MATRIX = 32, /* the same for matrix cores, HIP only */
     WEFT_PRELUDE_CORES = WEFT_PRELUDE_TENSOR | WEFT_PRELUDE_MATRIX
 };
 
@@ -154,16 +144,12 @@ typedef struct weft_launches {
 /* source.c: adds a launch. Copies its arguments, with their numbers, into the arena. */
 weft_status weft__launch(weft_launches *launches, const weft_launch *launch);
 
-/* An epilogue (kernel/epilogue.c) as definitions in the source of a matmul, whose sums have the type S, and
- * 16 of them the type S16:
+/* An epilogue (kernel/epilogue.c) as definitions in the source of a matmul, whose sums have the type S:
  *
  * - w_epilogue: the struct of its numbers.
  * - EPILOGUE_POINTERS, EPILOGUE_NAMES: its pointers as parameters and as arguments, each with a comma behind
  *   it.
- * - A function that ends with these and the numbers:
- *
- *     epilogue(row, column, m, S16 values, EPILOGUE_NAMES numbers)  with vectors: the first m of 16 count
- *     epilogue(row, column, S value, EPILOGUE_NAMES numbers)        else
+ * - A function: epilogue(row, column, S value, EPILOGUE_NAMES numbers)
  *
  * Rows are counted over the whole batch. */
 typedef struct weft_epilogue {

@@ -2,6 +2,7 @@
  * pass assigns their running means to buffers. In evaluation it normalises by the buffers. ops/batch_norm.c
  * has the formulas.
  * Must not know: devices, optimizers. Read next: use.c, graph/assignment.c. */
+#include "base/option.h"
 #include "nn/module.h"
 #include "ops/build.h"
 
@@ -80,8 +81,8 @@ weft_module *weft_nn_batch_norm(weft_context *ctx, int64_t channels, const weft_
     const weft_dtype wide = o.dtype == WEFT_F64 ? WEFT_F64 : WEFT_F32;
     batchnorm_own *own = m->user;
     *own = (batchnorm_own){.channels = channels,
-                           .eps = o.eps == 0.0 ? 1e-5 : o.eps,
-                           .momentum = o.momentum == 0.0 ? 0.1 : o.momentum,
+                           .eps = weft__given(weft__value_or(o.eps, 1e-5)),
+                           .momentum = weft__value_or(o.momentum, 0.1),
                            .affine = !o.no_affine,
                            .biased = !o.no_affine && !o.no_bias,
                            .tracked = !o.no_running,

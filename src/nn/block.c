@@ -51,7 +51,7 @@ static weft_module *feed(weft_context *ctx, int64_t width, const weft_transforme
                                    "and neither may be too large",
                                    (long long)width, (long long)o->hidden);
     weft_activation_kind kind = o->activation;
-    if (kind == WEFT_IDENTITY) kind = o->gated ? WEFT_SILU : WEFT_GELU_TANH;
+    if (kind == WEFT_ACTIVATION_DEFAULT) kind = o->gated ? WEFT_SILU : WEFT_GELU_TANH;
     *(feed_own *)m->user = (feed_own){kind, o->dropout, hidden, o->gated};
     weft_linear_options linear = {
         .no_bias = o->no_bias && !o->mlp_bias, .dtype = o->dtype, .weight = o->weight, .bias = o->bias};

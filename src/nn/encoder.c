@@ -3,6 +3,7 @@
  * block.c. */
 #include <stdio.h>
 
+#include "base/option.h"
 #include "nn/module.h"
 #include "ops/build.h"
 
@@ -133,7 +134,7 @@ weft_tensor *weft_encoder_logits_at(const char *where, weft_module *encoder, wef
     weft_tensor *x = weft_encoder_pool_at(where, states, NULL, WEFT_POOL_FIRST);
     x = weft_forward_at(where, own->pooler, x);
     if (weft__poisoned(x)) return x;
-    x = weft__activate(where, kind == WEFT_IDENTITY ? WEFT_TANH : kind, x);
+    x = weft__activate(where, kind == WEFT_ACTIVATION_DEFAULT ? WEFT_TANH : kind, x);
     if (encoder->ctx->training && own->o.dropout > 0.0) x = weft_dropout_at(where, x, own->o.dropout);
     return weft_forward_at(where, own->classifier, x);
 }
@@ -187,8 +188,8 @@ weft_module *weft_nn_encoder(weft_context *ctx, const weft_encoder_options *opti
     weft_encoder_options o = options ? *options : (weft_encoder_options){0};
     weft_module *m = weft__module_make(ctx, "encoder", encoder_forward, sizeof(encoder_own));
     if (m->error || !encoder_check_options(m, &o)) return m;
-    if (o.eps == 0) o.eps = 1e-12;
-    if (o.activation == WEFT_IDENTITY) o.activation = WEFT_GELU;
+    o.eps = weft__given(weft__value_or(o.eps, 1e-12));
+    if (o.activation == WEFT_ACTIVATION_DEFAULT) o.activation = WEFT_GELU;
     encoder_own *own = m->user;
     const weft_init small = {WEFT_INIT_NORMAL, 0.02};
     own->o = o;

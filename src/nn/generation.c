@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/option.h"
 #include "base/utf8.h"
 #include "nn/generation.h"
 #include "nn/module.h"
@@ -136,8 +137,7 @@ weft_status weft__generation_begin(weft__generation *g) {
 }
 
 weft_status weft__generation_mask(weft__generation *g, float *logits) {
-    const double penalty = g->options->repetition_penalty;
-    if (penalty > 0 && penalty != 1) weft__penalize(logits, g->vocabulary, g->ids, g->count, penalty);
+    weft__penalize(logits, g->vocabulary, g->ids, g->count, g->options->repetition_penalty);
     return g->constraint ? weft__constraint_mask(g->constraint, logits, g->vocabulary) : WEFT_OK;
 }
 
@@ -208,11 +208,11 @@ static weft_status generate_check(weft__generation *g, int64_t rows, size_t prom
     if (o->grammar && !g->tokenizer)
         return weft__fail(g->ctx, WEFT_ERR_ARGUMENT, "weft_generate: a grammar needs a tokenizer");
     if (o->top_k < 0 || !(o->temperature >= 0) || !(o->top_p >= 0 && o->top_p <= 1) ||
-        !(o->min_p >= 0 && o->min_p <= 1) || !(o->repetition_penalty >= 0))
+        !(o->min_p >= 0 && o->min_p <= 1) || !(weft__value_or(o->repetition_penalty, 1) > 0))
         return weft__fail(
             g->ctx, WEFT_ERR_ARGUMENT,
             "weft_generate: temperature %g, top_k %lld, top_p %g, min_p %g and repetition_penalty %g: "
-            "none may be negative, and top_p and min_p are at most 1",
+            "none may be negative, top_p and min_p are at most 1, and the penalty is not 0",
             o->temperature, (long long)o->top_k, o->top_p, o->min_p, o->repetition_penalty);
     return WEFT_OK;
 }

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/option.h"
 #include "nn/module.h"
 #include "ops/build.h"
 #include "ops/head.h"
@@ -159,7 +160,7 @@ static weft_tensor *gpt_forward(weft_module *m, weft_tensor *tokens) {
     }
     const packed_rows rows = unpack_rows(where, tokens);
     weft_tensor *x = weft_forward_at(where, m->children[TOKENS], rows.tokens);
-    if (own->o.embedding_scale > 0 && !weft__poisoned(x)) x = at_mul_scalar(x, own->o.embedding_scale);
+    if (own->o.embedding_scale != 1 && !weft__poisoned(x)) x = at_mul_scalar(x, own->o.embedding_scale);
     x = placed(m, own, x, rows.begins, tokens->shape[tokens->rank - 1]);
     if (m->ctx->training && own->o.dropout > 0.0) x = weft_dropout_at(where, x, own->o.dropout);
     return run_blocks(m, own, x, packed ? &rows.attend : NULL);
@@ -193,6 +194,7 @@ weft_module *weft_nn_gpt(weft_context *ctx, const weft_gpt_options *options) {
     weft_module *m = weft__module_make(ctx, "gpt", gpt_forward, sizeof(gpt_own));
     if (m->error || !gpt_check_options(m, &o)) return m;
     if (o.tokens == 0) o.tokens = o.vocab;
+    o.embedding_scale = weft__value_or(o.embedding_scale, 1);
     *(gpt_own *)m->user = (gpt_own){.o = o, .end = o.layers};
     weft_init small = {WEFT_INIT_NORMAL, 0.02}, zeros = {WEFT_INIT_ZEROS, 0.0};
     weft_embedding_options table = {.dtype = o.dtype, .weight = small};
@@ -225,7 +227,7 @@ weft_module *weft_nn_gpt(weft_context *ctx, const weft_gpt_options *options) {
         snprintf(name, sizeof name, "h.%lld", (long long)i);
         block.form = o.form;
         block.form.window = windowed ? o.form.window : 0;
-        block.rotation = windowed && o.window_rotation.base > 0 ? o.window_rotation : o.rotation;
+        block.rotation = windowed && !weft__is_unset(o.window_rotation.base) ? o.window_rotation : o.rotation;
         weft_module_child(m, name, weft_nn_transformer_block(ctx, o.width, o.heads, &block));
     }
     weft_norm_options norm = {

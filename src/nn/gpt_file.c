@@ -183,7 +183,8 @@ weft_status weft_gpt_file_vocab(weft_context *ctx, const char *path, int64_t *vo
 weft_status weft_gpt_save(weft_module *gpt, const char *path) {
     WEFT_NEED(NULL, gpt);
     WEFT_NEED(gpt->ctx, path);
-    static const weft_metadata metadata = {"format", "pt"}; /* readers of published weights require it */
+    /* readers of published weights require the format */
+    const weft_metadata metadata[] = {{"format", "pt"}, {"weft", weft_version()}};
     WEFT_TRY(check_module(gpt));
     weft_context *ctx = gpt->ctx;
     const weft_gpt_options *o = weft__gpt_options_of(gpt);
@@ -217,7 +218,7 @@ weft_status weft_gpt_save(weft_module *gpt, const char *path) {
     weft_entry *entries = NULL;
     weft_status status =
         scope ? weft_entries_new(ctx, list, count, &entries) : weft__fail_oom(ctx, 0, "a scope");
-    if (status == WEFT_OK) status = weft_safetensors_write(ctx, path, entries, count, &metadata, 1);
+    if (status == WEFT_OK) status = weft_safetensors_write(ctx, path, entries, count, metadata, 2);
     weft_entries_free(ctx, entries, count);
     weft_scope_close(scope);
     weft__free(ctx, list);

@@ -6,6 +6,7 @@
 #include <weft/gradcheck.h>
 
 #include "base/base.h"
+#include "base/option.h"
 
 typedef struct gradcheck {
     weft_context *ctx;
@@ -60,7 +61,7 @@ static weft_status measure(const gradcheck *g, double *value) {
 static weft_status difference(const gradcheck *g, weft_tensor *variable, elements *x, int64_t i,
                               double *out) {
     static const double steps[4] = {1, -1, 2, -2}, weights[4] = {8, -8, -1, 1};
-    const double h = g->options.step > 0 ? g->options.step : x->dtype == WEFT_F64 ? 2e-4 : 2e-2;
+    const double h = weft__value_or(g->options.step, x->dtype == WEFT_F64 ? 2e-4 : 2e-2);
     const double before = get(x, i);
     double sum = 0, value = 0;
     weft_status status = WEFT_OK;
@@ -114,7 +115,7 @@ static weft_status gradcheck_dtypes(const gradcheck *g, weft_tensor *const *vari
                               "weft_gradcheck: variable %zu is %s; it must be f64 or f32", i,
                               weft_dtype_name(dtype));
     }
-    if (g->options.step >= 0 && isfinite(g->options.step)) return WEFT_OK;
+    if (weft__value_or(g->options.step, 1) > 0 && isfinite(g->options.step)) return WEFT_OK;
     return weft__fail(g->ctx, WEFT_ERR_ARGUMENT, "weft_gradcheck: step is %g; it must be positive",
                       g->options.step);
 }

@@ -78,7 +78,8 @@ weft_module *weft_nn_cnn(weft_context *ctx, const weft_cnn_options *options) {
             count, CNN_CONVOLUTIONS, (long long)size, (long long)o.hidden);
     for (int i = 0; i < count; i++) {
         images_append(m, weft_nn_conv2d(ctx, own.channels, list[i], size, size, &conv));
-        images_append(m, weft_nn_activation(ctx, o.activation == WEFT_IDENTITY ? WEFT_RELU : o.activation));
+        images_append(
+            m, weft_nn_activation(ctx, o.activation == WEFT_ACTIVATION_DEFAULT ? WEFT_RELU : o.activation));
         images_append(m, weft_nn_max_pool2d(ctx, &(weft_pool_options){.size = {2, 2}}));
         if (m->error) return m;
         own = (images_own){list[i], own.rows / 2, own.columns / 2};
@@ -90,7 +91,8 @@ weft_module *weft_nn_cnn(weft_context *ctx, const weft_cnn_options *options) {
     const int64_t hidden = o.hidden ? o.hidden : 128;
     images_append(m, weft_nn_flatten(ctx));
     images_append(m, weft_nn_linear(ctx, own.channels * own.rows * own.columns, hidden, &linear));
-    images_append(m, weft_nn_activation(ctx, o.activation == WEFT_IDENTITY ? WEFT_RELU : o.activation));
+    images_append(
+        m, weft_nn_activation(ctx, o.activation == WEFT_ACTIVATION_DEFAULT ? WEFT_RELU : o.activation));
     if (o.dropout != 0.0) images_append(m, weft_nn_dropout(ctx, o.dropout));
     images_append(m, weft_nn_linear(ctx, hidden, o.classes, &linear));
     return m;

@@ -4,6 +4,7 @@
  * "Delving deep into rectifiers", 2015, eq. 10 and 14.
  * Must not know: layers. Read next: base/random.c, device/cpu/tile/random_fill.c. */
 #include <math.h>
+#include "base/option.h"
 #include "device/cpu/tile/random_fill.h"
 #include "device/device.h"
 #include "nn/module.h"
@@ -23,7 +24,7 @@ static double deviation(const weft__parameter *p) {
     double in, out, value = p->init.value;
     fans(p, &in, &out);
     if (p->init.kind == WEFT_INIT_XAVIER_UNIFORM || p->init.kind == WEFT_INIT_XAVIER_NORMAL)
-        return (value == 0.0 ? 1.0 : value) * sqrt(2.0 / (in + out));
+        return weft__value_or(value, 1) * sqrt(2.0 / (in + out));
     return sqrt(2.0 / ((1.0 + value * value) * in));
 }
 
@@ -33,8 +34,8 @@ typedef enum { FILL, UNIFORM, NORMAL } shape_of_draw;
 static shape_of_draw distribution(const weft__parameter *p, double *scale) {
     double value = p->init.value;
     switch (p->init.kind) {
-    case WEFT_INIT_UNIFORM: *scale = value == 0.0 ? 1.0 : value; return UNIFORM;
-    case WEFT_INIT_NORMAL: *scale = value == 0.0 ? 1.0 : value; return NORMAL;
+    case WEFT_INIT_UNIFORM: *scale = weft__value_or(value, 1); return UNIFORM;
+    case WEFT_INIT_NORMAL: *scale = weft__value_or(value, 1); return NORMAL;
     case WEFT_INIT_XAVIER_UNIFORM:
     case WEFT_INIT_HE_UNIFORM: *scale = sqrt(3.0) * deviation(p); return UNIFORM;
     case WEFT_INIT_XAVIER_NORMAL:

@@ -1,6 +1,7 @@
 /* Layers around one tensor function: norms, dropout, activations.
  * Must not know: formulas, which are in ops/. Read next: linear.c. */
 #include <string.h>
+#include "base/option.h"
 #include "nn/module.h"
 #include "ops/build.h"
 
@@ -48,7 +49,7 @@ static weft_module *norm(weft_context *ctx, const char *kind, weft_forward_fn fo
         return weft__module_poison(m, WEFT_ERR_ARGUMENT,
                                    "%s: width %lld must be positive, and eps %g must not be negative", kind,
                                    (long long)width, o.eps);
-    *(norm_own *)m->user = (norm_own){o.eps == 0.0 ? 1e-5 : o.eps, width, 0, o.plus_one};
+    *(norm_own *)m->user = (norm_own){weft__value_or(o.eps, 1e-5), width, 0, o.plus_one};
     m->cheap = WEFT_RECOMPUTE_NORM;
     if (o.no_affine) return m;
     const weft_init factor = {o.plus_one ? WEFT_INIT_ZEROS : WEFT_INIT_ONES, 0.0};
@@ -144,12 +145,16 @@ static const char *const activation_names[WEFT_ACTIVATION_COUNT] = {
 #undef ACTIVATION_NAME
 };
 
+static bool is_activation(weft_activation_kind kind) {
+    return kind > WEFT_ACTIVATION_DEFAULT && kind < WEFT_ACTIVATION_COUNT;
+}
+
 const char *weft_activation_name(weft_activation_kind kind) {
-    return (unsigned)kind < WEFT_ACTIVATION_COUNT ? activation_names[kind] : "?";
+    return is_activation(kind) ? activation_names[kind] : "?";
 }
 
 bool weft_activation_parse(const char *name, weft_activation_kind *kind) {
-    for (int i = 0; i < WEFT_ACTIVATION_COUNT; i++)
+    for (int i = WEFT_ACTIVATION_DEFAULT + 1; i < WEFT_ACTIVATION_COUNT; i++)
         if (name && strcmp(name, activation_names[i]) == 0) {
             if (kind) *kind = (weft_activation_kind)i;
             return true;
@@ -169,6 +174,7 @@ weft_tensor *weft__activate(const char *where, weft_activation_kind kind, weft_t
     case WEFT_SIGMOID: return weft_sigmoid_at(where, x);
     case WEFT_SOFTPLUS: return weft_softplus_at(where, x);
     case WEFT_ELU: return weft_elu_at(where, x, 1.0);
+    case WEFT_ACTIVATION_DEFAULT:
     case WEFT_ACTIVATION_COUNT: break;
     }
     return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "unknown activation %d", (int)kind);
@@ -180,7 +186,7 @@ static weft_tensor *activation_forward(weft_module *m, weft_tensor *x) {
 
 weft_module *weft_nn_activation(weft_context *ctx, weft_activation_kind kind) {
     if (!ctx) return weft__module_without_context(__func__);
-    bool known = (unsigned)kind < WEFT_ACTIVATION_COUNT;
+    const bool known = is_activation(kind);
     weft_module *m = weft__module_make(ctx, known ? activation_names[kind] : "activation", activation_forward,
                                        sizeof kind);
     if (m->error) return m;

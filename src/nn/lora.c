@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/option.h"
 #include "base/text.h"
 #include "nn/module.h"
 #include "ops/build.h"
@@ -170,7 +171,7 @@ weft_status weft_gpt_lora(weft_module *gpt, const weft_lora_options *options) {
     WEFT_TRY(weft_module_status(gpt));
     weft_lora_options o = options ? *options : (weft_lora_options){0};
     if (o.rank == 0) o.rank = 8;
-    if (o.alpha == 0) o.alpha = (double)o.rank;
+    o.alpha = weft__value_or(o.alpha, (double)o.rank);
     if (!o.targets && o.target_count == 0) o.targets = usual, o.target_count = 2;
     WEFT_TRY(lora_check(gpt, &o));
     for (int i = 0; i < o.target_count; i++) WEFT_TRY(check_target(gpt, o.targets[i]));

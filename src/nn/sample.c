@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/option.h"
 #include "nn/module.h"
 
 static int64_t largest(const float *logits, int64_t count) {
@@ -68,7 +69,7 @@ static float threshold_of_share(const float *logits, int64_t count, float bar, f
         if (wanted < 0) wanted = share * all;
         int least = 0, byte = 255;
         while (any[least] == 0) least++;
-        for (; byte > least && with[byte] < wanted; byte--) wanted -= with[byte];
+        for (; byte > least && (any[byte] == 0 || with[byte] < wanted); byte--) wanted -= with[byte];
         chosen |= (uint32_t)byte << shift;
         mask |= UINT32_C(255) << shift;
     }
@@ -76,7 +77,8 @@ static float threshold_of_share(const float *logits, int64_t count, float bar, f
 }
 
 void weft__penalize(float *logits, int64_t count, const int32_t *ids, int64_t n, double penalty) {
-    for (int64_t i = 0; i < n; i++) {
+    penalty = weft__value_or(penalty, 1);
+    for (int64_t i = 0; i < n && penalty != 1; i++) {
         bool before = false; /* each token once */
         for (int64_t j = i; j-- > 0 && !before;) before = ids[j] == ids[i];
         if (before || ids[i] < 0 || ids[i] >= count) continue;
@@ -99,13 +101,12 @@ typedef struct candidates {
 } candidates;
 
 static candidates candidates_of(const float *logits, int64_t count, const weft__sampling *how) {
-    const double temperature = how->temperature;
+    const double temperature = how->temperature, top_p = weft__value_or(how->top_p, 1);
     candidates c = {.best = largest(logits, count), .bar = -INFINITY};
     if (c.best < 0 || !(temperature > 0.0)) return c;
     if (how->top_k > 0 && how->top_k < count) c.bar = threshold(logits, count, how->top_k);
     c.top = logits[c.best];
-    if (how->top_p > 0 && how->top_p < 1)
-        c.bar = threshold_of_share(logits, count, c.bar, c.top, temperature, how->top_p);
+    if (top_p < 1) c.bar = threshold_of_share(logits, count, c.bar, c.top, temperature, top_p);
     if (how->min_p > 0)
         c.bar = fmaxf(c.bar, (float)fmin((double)c.top, (double)c.top + temperature * log(how->min_p)));
     for (int64_t i = 0; i < count; i++)

@@ -61,8 +61,8 @@ weft_module *weft_nn_mlp(weft_context *ctx, const int64_t *sizes, int count,
     for (int i = 0; i + 1 < count; i++) {
         sequential_append(m, weft_nn_linear(ctx, sizes[i], sizes[i + 1], &linear));
         if (i + 2 == count) break;
-        sequential_append(m,
-                          weft_nn_activation(ctx, o.activation == WEFT_IDENTITY ? WEFT_RELU : o.activation));
+        sequential_append(
+            m, weft_nn_activation(ctx, o.activation == WEFT_ACTIVATION_DEFAULT ? WEFT_RELU : o.activation));
         if (o.dropout != 0.0) sequential_append(m, weft_nn_dropout(ctx, o.dropout));
     }
     return m;

@@ -60,8 +60,7 @@ static int64_t pick(const double *weights, int64_t count, double random) {
 /* Draws a token for a place from the logits of the draft. q: receives the probabilities. */
 static int64_t draft_draws(const speculation *s, float *logits, double *q, int64_t place) {
     const weft__generation *g = s->g;
-    const double penalty = g->options->repetition_penalty;
-    if (penalty > 0 && penalty != 1) weft__penalize(logits, g->vocabulary, g->ids, place, penalty);
+    weft__penalize(logits, g->vocabulary, g->ids, place, g->options->repetition_penalty);
     if (!q) return weft__sample(logits, g->vocabulary, &s->how, 0, 0);
     if (!weft__probabilities(logits, g->vocabulary, &s->how, q)) return -1;
     return pick(q, g->vocabulary, random_at(s, STREAM_PROPOSE, place));

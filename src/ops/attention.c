@@ -13,6 +13,7 @@
  *
  * Must not know: layers, devices. Read next: softmax.c, heavy/attention.h. */
 #include <math.h>
+#include "base/option.h"
 #include "ops/composite.h"
 #include "ops/ops.h"
 
@@ -191,11 +192,11 @@ const weft_composite weft__attention_masked = {
 static weft_attention_params params_of(const weft_attention_options *o, const weft_tensor *q,
                                        const weft_tensor *k) {
     const int64_t d = q->shape[3] > 0 ? q->shape[3] : 1;
-    return (weft_attention_params){.scale = o->scale != 0 ? o->scale : 1.0 / sqrt((double)d),
+    return (weft_attention_params){.scale = weft__value_or(o->scale, 1.0 / sqrt((double)d)),
                                    .dropout = o->dropout,
                                    .causal = o->causal,
                                    .window = o->window < k->shape[k->rank - 2] ? o->window : 0,
-                                   .softcap = o->softcap};
+                                   .softcap = weft__value_or(o->softcap, 0)};
 }
 
 weft_tensor *weft__attention_over_cache(const char *where, weft_tensor *q, weft_tensor *k, weft_tensor *v,

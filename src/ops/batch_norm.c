@@ -2,6 +2,7 @@
  * are recorded with the channels last, as convolutions store them, so that every pass reads memory in order.
  * Statistics take two passes (mean first): a single pass loses all digits if the mean is large.
  * Must not know: running statistics, which belong to the layer (nn/batchnorm.c). Read next: norm.c. */
+#include "base/option.h"
 #include "ops/composite.h"
 #include "ops/ops.h"
 
@@ -163,7 +164,7 @@ weft_tensor *weft_batch_norm_at(const char *where, weft_tensor *x, weft_tensor *
     if (bad) return bad;
     weft_tensor *rows = rows_of(where, widen(where, x)), *y;
     weft_tensor *factor =
-        weft_rsqrt_at(where, at_add_scalar(widen(where, variance), o.eps == 0.0 ? 1e-5 : o.eps));
+        weft_rsqrt_at(where, at_add_scalar(widen(where, variance), weft__value_or(o.eps, 1e-5)));
     if (gamma) factor = at_mul(factor, widen(where, gamma)); /* a channel at a time */
     weft__composite(where, &scaled_rows, NULL, (weft_tensor *[]){rows, widen(where, mean), factor}, &y);
     if (beta) y = at_add(y, widen(where, beta));

@@ -2,6 +2,7 @@
  * bf16 operands are computed and returned in f32.
  * Must not know: layers. Read next: head.c for logits in parts. */
 #include <weft/profile.h>
+#include "base/option.h"
 #include "ops/composite.h"
 #include "ops/head.h"
 #include "ops/ops.h"
@@ -287,7 +288,7 @@ weft_tensor *weft_sequence_log_probs_at(const char *where, weft_tensor *logits, 
 weft_tensor *weft_dpo_loss_at(const char *where, weft_tensor *log_probs, weft_tensor *reference,
                               const weft_dpo_options *options) {
     const weft_dpo_options o = options ? *options : (weft_dpo_options){0};
-    const double beta = o.beta > 0 ? o.beta : 0.1;
+    const double beta = weft__value_or(o.beta, 0.1);
     weft_tensor *bad = reject_pair("dpo_loss", where, log_probs, reference);
     if (bad || !log_probs) return bad;
     char text[WEFT_SHAPE_TEXT];
@@ -295,10 +296,10 @@ weft_tensor *weft_dpo_loss_at(const char *where, weft_tensor *log_probs, weft_te
         return weft__poison(log_probs->ctx, where, WEFT_ERR_SHAPE,
                             "dpo_loss: %s must be (..., 2): the chosen and the rejected answer of each pair",
                             weft__tensor_text(log_probs, text));
-    if (!(o.beta >= 0) || !(o.smoothing >= 0 && o.smoothing <= 1))
+    if (!(beta > 0) || !(o.smoothing >= 0 && o.smoothing <= 1))
         return weft__poison(log_probs->ctx, where, WEFT_ERR_ARGUMENT,
-                            "dpo_loss: beta %g must not be negative, and smoothing %g must be from 0 to 1",
-                            o.beta, o.smoothing);
+                            "dpo_loss: beta %g must be positive, and smoothing %g must be from 0 to 1", beta,
+                            o.smoothing);
     const uint8_t outer = begin(log_probs);
     weft_tensor *gain = at_sub(widen(where, log_probs), widen(where, reference));
     weft_tensor *margin =

@@ -2,6 +2,7 @@
  * "Attention is all you need", 2017, 3.5). Both are made of other ops. A rotation is one kernel, and its
  * tables of sines and cosines are the same nodes in every layer.
  * Must not know: attention. Read next: nn/attention.c. */
+#include "base/option.h"
 #include "ops/composite.h"
 #include "ops/ops.h"
 
@@ -73,26 +74,26 @@ static weft_tensor *positions_of(const char *where, const weft_tensor *x, weft_t
 static const char *rotary_defaults(weft_rotary_options *o, int64_t width) {
     weft_rotary_scaling *s = &o->scaling;
     const bool yarn = s->kind == WEFT_ROTARY_YARN, bounded = yarn || s->kind == WEFT_ROTARY_LLAMA3;
-    if (o->base == 0) o->base = 10000;
+    o->base = weft__value_or(o->base, 10000);
     if (o->channels == 0) o->channels = width;
     if (!(o->base > 0 && o->base < (double)INFINITY)) return "base must be positive";
     if (o->channels < 2 || o->channels % 2 || o->channels > width)
         return "channels must be even, and not more than a head has";
     if ((unsigned)s->kind > WEFT_ROTARY_LONG) return "scaling.kind is unknown";
     if (s->kind == WEFT_ROTARY_PLAIN) return NULL;
+    s->magnitude = weft__value_or(s->magnitude, yarn && s->factor > 1 ? 0.1 * log(s->factor) + 1 : 1);
+    if (!(s->magnitude > 0)) return "scaling.magnitude must be positive";
     if (s->kind == WEFT_ROTARY_LONG) {
-        if (s->magnitude == 0) s->magnitude = 1;
         const weft_tensor *d = s->divisors;
         return d && d->rank == 1 && d->shape[0] == o->channels / 2 && weft_dtype_of(d) == WEFT_F32
                    ? NULL
                    : "scaling.divisors must be f32, and one for each pair of channels";
     }
-    if (s->slow == 0) s->slow = 1;
-    if (s->fast == 0) s->fast = yarn ? 32 : 4;
+    s->slow = weft__value_or(s->slow, 1);
+    s->fast = weft__value_or(s->fast, yarn ? 32 : 4);
     if (!(s->factor > 0 && s->factor < (double)INFINITY)) return "scaling.factor must be positive";
     if (bounded && (s->context < 1 || !(s->slow > 0 && s->fast > s->slow) || o->base <= 1))
         return "scaling.context must be positive, slow less than fast, and base more than 1";
-    if (s->magnitude == 0) s->magnitude = yarn && s->factor > 1 ? 0.1 * log(s->factor) + 1 : 1;
     return NULL;
 }
 

@@ -2,6 +2,7 @@
  * one dimension after the other. If one extent divides the other, both are reshapes. Else elements are
  * gathered at positions that the kernel computes, in f32 as PyTorch does, and gradients are scattered back.
  * Must not know: layers. Read next: pool.c, gather.c. */
+#include "base/option.h"
 #include "ops/composite.h"
 #include "ops/ops.h"
 #include "ops/window.h"
@@ -185,7 +186,7 @@ static weft_tensor *take_options(const char *name, const char *where, weft_tenso
         return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT, "%s: unknown mode %d", name, (int)o->mode);
     for (int i = 0; i < dims; i++) {
         const int64_t extent = x->shape[x->rank - dims + i];
-        const bool sized = o->size[i] != 0, scaled = o->scale[i] != 0;
+        const bool sized = o->size[i] != 0, scaled = !weft__is_unset(o->scale[i]);
         const double to = sized ? (double)o->size[i] : floor((double)extent * o->scale[i]);
         if (sized == scaled || !(to >= 1 && to <= INT32_MAX) || extent > INT32_MAX)
             return weft__poison(x->ctx, where, WEFT_ERR_ARGUMENT,

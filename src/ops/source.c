@@ -167,6 +167,7 @@ weft_tensor *weft__random_leaf(weft_context *ctx, const char *where, uint64_t st
     weft_tensor *t = weft__node(ctx, where, WEFT_OP_INPUT, WEFT_I32, 1, &words, 0, NULL, 0, NULL);
     if (t->error) return t;
     t->leaf = WEFT_LEAF_RANDOM;
+    t->flags |= WEFT_NODE_DRAWN;
     t->value.random.stream = stream;
     return t;
 }

@@ -7,6 +7,7 @@
  * Must not know: formulas. Read next: graph/variable.h, update.c. */
 #include <stdio.h>
 #include <string.h>
+#include "base/option.h"
 #include "base/text.h"
 #include "optim/optimizer.h"
 #include "ops/build.h"
@@ -65,7 +66,7 @@ weft_status weft_optimizer_group(weft_optimizer *opt, const weft_group_options *
     weft__group group = {options->pattern ? weft__intern(ctx, options->pattern) : NULL,
                          options->match,
                          options->user,
-                         options->lr_scale == 0.0 ? 1.0 : options->lr_scale,
+                         weft__value_or(options->lr_scale, 1),
                          options->weight_decay,
                          options->l1};
     weft_parameter_info info;

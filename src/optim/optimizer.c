@@ -1,6 +1,7 @@
 /* Making optimizers and asking about them.
  * Must not know: formulas. Read next: layout.c, update.c. */
 #include <math.h>
+#include "base/option.h"
 #include "optim/optimizer.h"
 
 static const weft_error no_memory = {WEFT_ERR_OOM, "out of memory while making an optimizer"};
@@ -130,8 +131,8 @@ weft_optimizer *weft_rmsprop(weft_module *m, const weft_rmsprop_options *options
     weft_rmsprop_options o = options ? *options : (weft_rmsprop_options){0};
     return optimizer_make(m, WEFT__RMSPROP,
                           &(weft__hyper){.lr = o.lr,
-                                         .alpha = o.alpha == 0.0 ? 0.99 : o.alpha,
-                                         .eps = o.eps == 0.0 ? 1e-8 : o.eps,
+                                         .alpha = weft__value_or(o.alpha, 0.99),
+                                         .eps = weft__value_or(o.eps, 1e-8),
                                          .momentum = o.momentum,
                                          .weight_decay = o.weight_decay,
                                          .decay_matrices_only = o.decay_matrices_only,
@@ -145,9 +146,9 @@ static weft_optimizer *adam(weft_module *m, weft__optimizer_kind kind, const wef
     weft_adam_options o = options ? *options : (weft_adam_options){0};
     return optimizer_make(m, kind,
                           &(weft__hyper){.lr = o.lr,
-                                         .beta1 = o.beta1 == 0.0 ? 0.9 : o.beta1,
-                                         .beta2 = o.beta2 == 0.0 ? 0.999 : o.beta2,
-                                         .eps = o.eps == 0.0 ? 1e-8 : o.eps,
+                                         .beta1 = weft__value_or(o.beta1, 0.9),
+                                         .beta2 = weft__value_or(o.beta2, 0.999),
+                                         .eps = weft__value_or(o.eps, 1e-8),
                                          .weight_decay = o.weight_decay,
                                          .decay_matrices_only = o.decay_matrices_only,
                                          .clip = o.clip,

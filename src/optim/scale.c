@@ -6,6 +6,7 @@
  * Must not know: the formulas of optimizers. Read next: update.c. */
 #include <float.h>
 #include <math.h>
+#include "base/option.h"
 #include "optim/optimizer.h"
 #include "ops/build.h"
 
@@ -41,9 +42,9 @@ weft_status weft_optimizer_scale_loss(weft_optimizer *opt, const weft_loss_scale
     WEFT_NEED(NULL, opt);
     WEFT_TRY(weft_optimizer_status(opt));
     weft_loss_scale_options o = options ? *options : (weft_loss_scale_options){0};
-    if (o.init == 0.0) o.init = 65536.0;
-    if (o.growth == 0.0) o.growth = 2.0;
-    if (o.backoff == 0.0) o.backoff = 0.5;
+    o.init = weft__value_or(o.init, 65536);
+    o.growth = weft__value_or(o.growth, 2);
+    o.backoff = weft__value_or(o.backoff, 0.5);
     if (o.interval == 0) o.interval = 2000;
     WEFT_TRY(scale_check(opt, &o));
     const float init = (float)o.init;
@@ -125,5 +126,6 @@ void weft__scaling_sinks(const weft_optimizer *opt, weft_tensor *finite, weft__s
 
 weft_tensor *weft__correction(const weft_optimizer *opt, double beta, weft_dtype dtype) {
     weft_tensor *t = weft__optimizer_as(at_add_scalar(opt->scaling.updates, 1.0), dtype);
-    return at_neg(weft_expm1_at(where, at_mul_scalar(t, log(beta)))); /* expm1 avoids cancellation */
+    return at_neg(
+        weft_expm1_at(where, at_mul_scalar(t, log(fmax(beta, DBL_MIN))))); /* expm1 avoids cancellation */
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <weft/optim.h>
 
+#include "base/option.h"
+
 double weft_schedule_lr(const weft_schedule *s, uint64_t step) {
     if (!s) return (double)NAN;
     if (step < s->warmup) return s->lr * (double)(step + 1) / (double)(s->warmup + 1);
@@ -11,7 +13,7 @@ double weft_schedule_lr(const weft_schedule *s, uint64_t step) {
     switch (s->kind) {
     case WEFT_SCHEDULE_CONSTANT: break;
     case WEFT_SCHEDULE_STEP: {
-        double factor = s->factor == 0.0 ? 0.1 : s->factor;
+        const double factor = weft__value_or(s->factor, 0.1);
         double lr = s->every ? s->lr * pow(factor, (double)(past / s->every)) : s->lr;
         return lr > s->min_lr ? lr : s->min_lr;
     }

@@ -1,6 +1,7 @@
 /* Running a step. Its program is found by the graph of the loss and the layout. It is recorded and compiled
  * only if it is not found.
  * Must not know: formulas. Read next: update.c, compiler/runtime/derive.h. */
+#include "autodiff/autodiff.h"
 #include "compiler/runtime/derive.h"
 #include "compiler/profile/profile.h"
 #include "optim/optimizer.h"
@@ -21,6 +22,21 @@ static weft_status step_build(void *user, weft_context *ctx, weft_derived *deriv
     for (size_t i = 0; i < sinks.count && status == WEFT_OK; i++)
         status = weft__derived_assign(derived, sinks.variable[i], sinks.value[i]);
     weft__sinks_free(ctx, &sinks);
+    return status;
+}
+
+static weft_status step_evaluated(void *user, weft_context *ctx, weft_tensor ***list, size_t *count) {
+    const step_plan *p = user;
+    size_t n = 0;
+    if (!p->loss) return WEFT_OK;
+    for (size_t b = 0; b < p->opt->n_blocks; b++) n += p->opt->blocks[b].count;
+    weft_tensor **wrt = weft__array(ctx, n + 1, sizeof *wrt);
+    if (!wrt) return weft__fail_oom(ctx, n * sizeof *wrt, "the parameters of a step");
+    n = 0;
+    for (size_t b = 0; b < p->opt->n_blocks; b++)
+        for (size_t i = 0; i < p->opt->blocks[b].count; i++) wrt[n++] = p->opt->blocks[b].parameters[i];
+    const weft_status status = weft__gradient_evaluated(p->loss, wrt, n, list, count);
+    weft__free(ctx, wrt);
     return status;
 }
 
@@ -109,6 +125,7 @@ static weft_status step_run(weft_optimizer *opt, weft_tensor *loss, const weft__
                                   .n_roots = loss ? 1 : 0,
                                   .key = key,
                                   .build = step_build,
+                                  .evaluated = step_evaluated,
                                   .user = &p,
                                   .ahead = part->update ? &ahead : NULL}; /* runs once in each step */
     return wanted ? weft__derive_plan(opt->ctx, &derivation, wanted)

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/option.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "process/group.h"
@@ -279,7 +280,7 @@ weft_status weft__process_group_on(weft_transport *transport, const weft_process
     *g = (weft_process_group){.transport = transport,
                               .rank = transport->rank,
                               .size = transport->size,
-                              .timeout = options && options->timeout > 0 ? options->timeout : TIMEOUT,
+                              .timeout = weft__value_or(options ? options->timeout : 0, TIMEOUT),
                               .purpose = "data",
                               .hosts = weft__array(NULL, size, sizeof *g->hosts),
                               .present = weft__array(NULL, size, 1)};
@@ -299,7 +300,7 @@ weft_status weft_process_group_open(const weft_process_group_options *options, w
     weft_transport *transport = NULL;
     WEFT_NEED(NULL, group);
     *group = NULL;
-    if (options && !(options->timeout >= 0))
+    if (options && !(weft__value_or(options->timeout, TIMEOUT) > 0))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "weft_process_group_open: timeout is %g; give seconds, or 0 for the default",
                           options->timeout);

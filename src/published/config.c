@@ -8,6 +8,7 @@
 
 #include <weft/data.h>
 
+#include "base/option.h"
 #include "base/text.h"
 #include "io/json.h"
 #include "published/fields.h"
@@ -59,7 +60,8 @@ int64_t weft__field_int(weft__fields *f, const char *name, int64_t otherwise) {
 }
 
 double weft__field_number(weft__fields *f, const char *name, double otherwise) {
-    return in_range(f, name, false, otherwise);
+    const double number = in_range(f, name, false, otherwise);
+    return field(f, name) ? weft__given(number) : number;
 }
 
 bool weft__field_bool(weft__fields *f, const char *name, bool otherwise) {
@@ -156,6 +158,7 @@ void weft__field_rotation(weft__fields *f, double base, int64_t head_width, weft
     }
     o->rotation.channels = (int64_t)(f->share * (double)head_width);
     o->window_rotation.channels = o->rotation.channels;
+    if (o->rotation.channels == 0) o->positions = WEFT_POSITION_NONE; /* as an option, 0 would be all */
     if (o->rotation.scaling.kind == WEFT_ROTARY_LONG)
         weft__field_longrope(f, json_is_object(all) ? all : scaling, p);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/option.h"
 #include "nn/module.h"
 #include "published/gguf_write.h"
 #include "published/published.h"
@@ -40,17 +41,26 @@ static void put_real(const describing *d, const char *key, double value) {
 
 /* ---- positions ---- */
 
+/* Whether a model of Llama's architecture has the same divisors for texts of any length, as rope_freqs.weight
+ * says it. */
+static bool are_rates(const weft__published *p) {
+    const weft__gguf_architecture *a = weft__gguf_architecture_of(p->architecture->type);
+    return a && a->names & GGUF_TURNED && p->gpt.rotation.scaling.magnitude == 1 &&
+           memcmp(p->longrope[WEFT__LONGROPE_SHORT], p->longrope[WEFT__LONGROPE_LONG],
+                  (size_t)weft__longrope_count(p) * sizeof(float)) == 0;
+}
+
 static weft_status put_scaling(const describing *d) {
     const weft_rotary_scaling *s = &d->p->gpt.rotation.scaling;
-    const bool yarn = s->kind == WEFT_ROTARY_YARN;
+    const bool yarn = s->kind == WEFT_ROTARY_YARN, is_phi3 = strcmp(d->architecture->name, "phi3") == 0;
     char name[128];
     if (s->kind == WEFT_ROTARY_LLAMA3 && strcmp(d->architecture->name, "llama") != 0)
         return describe_fail(d, "positions scaled as in Llama 3");
     if (yarn && (s->slow != 1 || s->fast != 32 || s->magnitude != 0))
         return describe_fail(d, "YaRN with beta_slow, beta_fast or attention_factor");
-    if (s->kind == WEFT_ROTARY_LONG && strcmp(d->architecture->name, "phi3") != 0)
+    if (s->kind == WEFT_ROTARY_LONG && !is_phi3 && !are_rates(d->p))
         return describe_fail(d, "positions scaled as in LongRoPE");
-    if (s->kind == WEFT_ROTARY_LONG) {
+    if (s->kind == WEFT_ROTARY_LONG && is_phi3) {
         put_count(d, "rope.scaling.original_context_length", s->context);
         put_real(d, "rope.scaling.attn_factor", s->magnitude);
     }
@@ -93,12 +103,13 @@ int weft__gguf_divisors(const weft__published *p, weft__gguf_divisor_list out[2]
     static const char *const names[WEFT__LONGROPE_LISTS] = {"rope_factors_short.weight",
                                                             "rope_factors_long.weight"};
     const int64_t count = weft__longrope_count(p);
+    const bool rates = count && are_rates(p);
     for (int i = 0; count && i < WEFT__LONGROPE_LISTS; i++) {
-        out[i].name = names[i];
+        out[i].name = rates ? "rope_freqs.weight" : names[i];
         out[i].count = count;
         memcpy(out[i].values, p->longrope[i], (size_t)count * sizeof(float));
     }
-    if (count) return WEFT__LONGROPE_LISTS;
+    if (count) return rates ? 1 : WEFT__LONGROPE_LISTS;
     out[0].name = "rope_freqs.weight";
     out[0].count = llama3_divisors(p, out[0].values);
     return out[0].count > 0;
@@ -112,7 +123,7 @@ static bool is_gemma(const describing *d) { return d->p->architecture->traits & 
 static weft_status check_choices(const describing *d) {
     const weft_gpt_options *o = &d->p->gpt;
     const weft_activation_kind usual = o->gated && !is_gemma(d) ? WEFT_SILU : WEFT_GELU_TANH;
-    if (o->activation != usual && o->activation != WEFT_IDENTITY)
+    if (o->activation != usual && o->activation != WEFT_ACTIVATION_DEFAULT)
         return describe_fail(d, "the activation of this model's MLP");
     const bool biases = o->form.out_bias || o->mlp_bias, llama = d->architecture->names & GGUF_TURNED;
     const char *lacks = biases && !llama     ? "biases of projections"
@@ -132,7 +143,8 @@ static void put_gemma(const describing *d) {
     const weft_gpt_options *o = &d->p->gpt;
     if (o->form.softcap > 0) put_real(d, "attn_logit_softcapping", o->form.softcap);
     if (o->form.softcap > 0 || o->logit_softcap > 0)
-        put_real(d, "final_logit_softcapping", o->logit_softcap); /* llama.cpp's default is no 0 */
+        put_real(d, "final_logit_softcapping",
+                 weft__value_or(o->logit_softcap, 0)); /* llama.cpp's default is no 0 */
     if (o->window_rotation.base > 0) put_real(d, "rope.freq_base_swa", o->window_rotation.base);
 }
 
@@ -153,9 +165,9 @@ static weft_status put_model(const describing *d) {
     put_count(d, "attention.head_count", o->heads);
     put_count(d, "attention.head_count_kv", o->kv_heads > 0 ? o->kv_heads : o->heads);
     if (o->norm == WEFT_NORM_RMS)
-        put_real(d, "attention.layer_norm_rms_epsilon", o->eps);
+        put_real(d, "attention.layer_norm_rms_epsilon", weft__value_or(o->eps, 1e-5));
     else
-        put_real(d, "attention.layer_norm_epsilon", o->eps);
+        put_real(d, "attention.layer_norm_epsilon", weft__value_or(o->eps, 1e-5));
     put_count(d, "vocab_size", o->vocab);
     if (o->form.window > 0 && knows_windows(d)) put_count(d, "attention.sliding_window", o->form.window);
     if (is_gemma(d)) put_gemma(d);

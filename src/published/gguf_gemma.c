@@ -13,8 +13,8 @@
 enum { GEMMA2_EVERY = 2, GEMMA3_EVERY = 6 }; /* each layer of this number has no window */
 
 /* The largest models divide the scores by the root of width / heads, others by that of a head's channels. */
-static double scalar_of(bool third, int64_t layers, int64_t width, int64_t heads, int64_t head_width) {
-    return layers == (third ? 62 : 46) ? (double)(width / heads) : (double)head_width;
+static int64_t scalar_of(bool third, int64_t layers, int64_t width, int64_t heads, int64_t head_width) {
+    return layers == (third ? 62 : 46) ? width / heads : head_width;
 }
 
 static int64_t count_of(const json_t *config, const char *field, int64_t otherwise) {
@@ -30,9 +30,9 @@ void weft__gguf_gemma_config(json_t *config) {
     const bool third = strcmp(json_string_value(json_object_get(config, "model_type")), "gemma3_text") == 0;
     const int64_t width = count_of(config, "hidden_size", 1),
                   heads = count_of(config, "num_attention_heads", 1);
-    const double scalar = scalar_of(third, count_of(config, "num_hidden_layers", 0), width, heads,
-                                    count_of(config, "head_dim", width / heads));
-    json_object_set_new(config, "query_pre_attn_scalar", json_real(scalar));
+    const int64_t scalar = scalar_of(third, count_of(config, "num_hidden_layers", 0), width, heads,
+                                     count_of(config, "head_dim", width / heads));
+    json_object_set_new(config, "query_pre_attn_scalar", json_integer(scalar));
     if (third) {
         set_default(config, "rope_local_base_freq", 10000);
     } else {
@@ -47,7 +47,7 @@ const char *weft__gguf_gemma_lacks(const weft__published *p) {
     const weft_gpt_options *o = &p->gpt;
     const bool third = p->architecture->traits & WEFT__QK_NORM;
     const int64_t head_width = weft__head_width(&o->form, o->width, o->heads);
-    const double scale = 1 / sqrt(scalar_of(third, o->layers, o->width, o->heads, head_width));
+    const double scale = 1 / sqrt((double)scalar_of(third, o->layers, o->width, o->heads, head_width));
     if (fabs(o->form.scale - scale) > 1e-6 * scale) return "this query_pre_attn_scalar";
     if (o->form.window > 0 && o->window_except != (third ? GEMMA3_EVERY : GEMMA2_EVERY))
         return "windows in these layers";

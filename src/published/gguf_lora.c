@@ -56,6 +56,7 @@ static void describe_adapters(adapter_file *f) {
     weft__gguf_put_text(h, "general.architecture", name, strlen(name));
     weft__gguf_put_text(h, "adapter.type", "lora", 4);
     weft__gguf_put_f32(h, "adapter.lora.alpha", f->form.scale * (double)f->form.rank);
+    weft__gguf_put_maker(h, "export");
     for (size_t i = 0; i < f->count; i++) {
         list_tensor(f, &f->list[i], f->list[i].a, "lora_a");
         list_tensor(f, &f->list[i], f->list[i].b, "lora_b");

@@ -86,13 +86,6 @@ static weft_status list_tensor(saving *s, const weft_parameter_info *p, const we
     return WEFT_OK;
 }
 
-/* The longest text of the module, if it has a table of positions. */
-static void limit_context(saving *s) {
-    weft_parameter_info p;
-    for (size_t i = 0; weft_parameter_get(s->model, i, &p); i++)
-        if (strcmp(p.name, "wpe.weight") == 0) s->p.context = p.tensor->shape[0];
-}
-
 /* ---- values ---- */
 
 static weft_status module_values(saving *s, const weft_parameter_info *p) {
@@ -197,10 +190,12 @@ static weft_status make_header(saving *s, const weft__gguf_divisor_list *divisor
     weft__gguf_header *h = &s->header;
     WEFT_TRY(weft__gguf_use_names(s->ctx, s->from, &s->p));
     const weft__gguf_architecture *a = weft__gguf_architecture_of(s->p.architecture->type);
-    limit_context(s);
+    const int64_t positions = weft__published_positions(s->model);
+    if (positions) s->p.context = positions;
     WEFT_TRY(weft__gguf_describe(s->ctx, s->from, &s->p, a, h));
     weft__gguf_put_u32(h, "general.file_type", s->format.file_type);
     weft__gguf_put_u32(h, "general.quantization_version", QUANTIZATION_VERSION);
+    weft__gguf_put_maker(h, s->weights ? "quantize" : "export");
     WEFT_TRY(weft__gguf_put_tokenizer(s->ctx, s->from, s->p.gpt.vocab, h));
     for (int i = 0; i < lists; i++)
         weft__gguf_put_tensor(h, divisors[i].name, 1, &divisors[i].count, weft__block_find(WEFT__BLOCK_F32));

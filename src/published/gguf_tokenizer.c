@@ -32,8 +32,9 @@ typedef struct gguf_vocabulary {
     const weft__gguf *gguf;
     weft__gguf_value tokens, merges, types, scores;
     int split;
-    bool pieces;  /* SentencePiece's BPE: scores instead of merges */
-    bool starved; /* memory was short */
+    bool pieces;       /* SentencePiece's BPE: scores instead of merges */
+    bool begins, ends; /* a special token belongs before and after each text */
+    bool starved;      /* memory was short */
 } gguf_vocabulary;
 
 static bool is_text(const weft__gguf *g, const char *key, const char *wanted) {
@@ -138,22 +139,66 @@ bool weft__gguf_token(const weft__gguf *g, const weft__gguf_role *role, const ch
     return true;
 }
 
+/* Which special tokens belong around a text. */
+static void find_frame(gguf_vocabulary *v) {
+    weft__gguf_value ignored; /* files of SentencePiece may leave the key out */
+    v->begins = is_set(v->gguf, KEY("add_bos_token")) ||
+                (v->pieces && !weft__gguf_find(v->gguf, KEY("add_bos_token"), &ignored));
+    v->ends = is_set(v->gguf, KEY("add_eos_token"));
+}
+
 static json_t *tokenizer_config(const gguf_vocabulary *v) {
     json_t *config = json_object();
     weft__gguf_value value;
     const char *text;
     size_t bytes;
+    json_object_set_new(config, "tokenizer_class", json_string("PreTrainedTokenizerFast"));
     for (int i = 0; i < WEFT__GGUF_ROLES; i++)
         if (weft__gguf_token(v->gguf, &weft__gguf_roles[i], &text, &bytes))
             json_object_set_new(config, weft__gguf_roles[i].name, json_stringn(text, bytes));
-    weft__gguf_value ignored; /* files of SentencePiece may leave the key out */
-    const bool begins = v->pieces && !weft__gguf_find(v->gguf, KEY("add_bos_token"), &ignored);
-    json_object_set_new(config, "add_bos_token",
-                        json_boolean(begins || is_set(v->gguf, KEY("add_bos_token"))));
-    json_object_set_new(config, "add_eos_token", json_boolean(is_set(v->gguf, KEY("add_eos_token"))));
+    json_object_set_new(config, "add_bos_token", json_boolean(v->begins));
+    json_object_set_new(config, "add_eos_token", json_boolean(v->ends));
     if (weft__gguf_find(v->gguf, "tokenizer.chat_template", &value) && weft__gguf_text(&value, &text, &bytes))
         json_object_set_new(config, "chat_template", json_stringn(text, bytes));
     return config;
+}
+
+/* ---- the tokens around a text ---- */
+
+static void put_special(const gguf_vocabulary *v, int role, int type, json_t *frame, json_t *tokens) {
+    const weft__gguf_role *r = &weft__gguf_roles[role];
+    weft__gguf_value value;
+    const char *text;
+    size_t bytes;
+    double id;
+    if (!weft__gguf_token(v->gguf, r, &text, &bytes) || !weft__gguf_find(v->gguf, r->key, &value) ||
+        !weft__gguf_number(&value, &id))
+        return;
+    json_array_append_new(frame,
+                          json_pack("{s:{s:s%, s:i}}", "SpecialToken", "id", text, bytes, "type_id", type));
+    json_object_setn_new(
+        tokens, text, bytes,
+        json_pack("{s:s%, s:[I], s:[s%]}", "id", text, bytes, "ids", (json_int_t)id, "tokens", text, bytes));
+}
+
+static void put_text(const gguf_vocabulary *v, int type, json_t *frame, json_t *tokens) {
+    enum { BOS, EOS };
+    if (v->begins) put_special(v, BOS, type, frame, tokens);
+    json_array_append_new(frame,
+                          json_pack("{s:{s:s, s:i}}", "Sequence", "id", type ? "B" : "A", "type_id", type));
+    if (v->ends) put_special(v, EOS, type, frame, tokens);
+}
+
+/* Sets the post-processor. Readers such as transformers do not read add_bos_token. */
+static void put_frame(const gguf_vocabulary *v, json_t *root) {
+    json_t *single = json_array(), *pair = json_array(), *tokens = json_object();
+    put_text(v, 0, single, tokens);
+    put_text(v, 0, pair, tokens);
+    put_text(v, 1, pair, tokens);
+    if (json_object_size(tokens) > 0)
+        json_object_set_new(root, "post_processor",
+                            json_pack("{s:s, s:o, s:o, s:o}", "type", "TemplateProcessing", "single", single,
+                                      "pair", pair, "special_tokens", tokens));
 }
 
 /* ---- both ---- */
@@ -212,8 +257,10 @@ weft_status weft__gguf_tokenizer(weft_context *ctx, const char *path, const weft
     weft__json json;
     *files = (weft__gguf_files){0};
     WEFT_TRY(find_vocabulary(&v));
+    find_frame(&v);
     weft__json_build(&json, ctx);
     json_t *root = tokenizer_json(&v);
+    if (root) put_frame(&v, root);
     if (v.starved) {
         weft__json_close(&json);
         return weft__fail_oom(ctx, 0, "a tokenizer");

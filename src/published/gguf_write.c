@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "published/gguf_write.h"
+#include "published/published.h"
 
 enum { VERSION = 3, ALIGNMENT = 32 };
 
@@ -57,6 +58,24 @@ void weft__gguf_put_bool(weft__gguf_header *h, const char *key, bool value) {
 void weft__gguf_put_text(weft__gguf_header *h, const char *key, const char *text, size_t bytes) {
     put_key(h, key, WEFT__GGUF_TEXT);
     put_string(&h->keys, text, bytes);
+}
+
+#define MAKER "weft.made_by"
+
+void weft__gguf_put_maker(weft__gguf_header *h, const char *command) {
+    weft__gguf_put_text(h, MAKER, command, strlen(command));
+}
+
+bool weft__gguf_made_by(const char *path, const char *command) {
+    weft__gguf *file;
+    weft__gguf_value value;
+    const char *text;
+    size_t bytes;
+    if (weft__gguf_open(NULL, path, &file) != WEFT_OK) return false;
+    const bool made = weft__gguf_find(file, MAKER, &value) && weft__gguf_text(&value, &text, &bytes) &&
+                      bytes == strlen(command) && memcmp(text, command, bytes) == 0;
+    weft__gguf_close(file);
+    return made;
 }
 
 void weft__gguf_put_array(weft__gguf_header *h, const char *key, weft__gguf_kind kind, uint64_t count) {

@@ -23,6 +23,8 @@ void weft__gguf_put_u32(weft__gguf_header *h, const char *key, uint32_t value);
 void weft__gguf_put_f32(weft__gguf_header *h, const char *key, double value);
 void weft__gguf_put_bool(weft__gguf_header *h, const char *key, bool value);
 void weft__gguf_put_text(weft__gguf_header *h, const char *key, const char *text, size_t bytes);
+/* Notes which command, such as "export", makes the file. */
+void weft__gguf_put_maker(weft__gguf_header *h, const char *command);
 /* Copies a value of another file. */
 void weft__gguf_put_value(weft__gguf_header *h, const char *key, size_t key_bytes,
                           const weft__gguf_value *value);

@@ -43,7 +43,9 @@ static weft_module *new_gpt(weft_context *ctx, weft__published *p) {
     weft_tensor *divisors = weft__longrope_divisors(ctx, p, p->gpt.context);
     p->gpt.rotation.scaling.divisors = divisors;
     weft_module *m = weft_nn_gpt(ctx, &p->gpt);
-    const weft_status status = weft_module_on_free(m, free_tensor, divisors);
+    /* a hook of the root would say that an optimizer or a cache uses the gpt */
+    weft_module *owner = m->n_children ? m->children[0] : m;
+    const weft_status status = weft_module_on_free(owner, free_tensor, divisors);
     if (status == WEFT_OK) return m;
     weft_free(divisors);
     return m->error ? m : weft__module_poison(m, status, "%s", weft_last_error(ctx));

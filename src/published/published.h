@@ -99,9 +99,10 @@ struct weft__gguf;
 weft_status weft__gguf_config(weft_context *ctx, const char *path, const struct weft__gguf *g,
                               unsigned *names, char **text, size_t *bytes);
 
-/* An architecture in GGUF files: the name in the file, the model_type, and the sets of names of tensors. */
+/* An architecture in GGUF files: the name in the file, the model_type, the class of transformers, and the
+ * sets of names of tensors. */
 typedef struct weft__gguf_architecture {
-    const char *name, *type;
+    const char *name, *type, *class_name;
     unsigned names;
 } weft__gguf_architecture;
 
@@ -181,12 +182,20 @@ bool weft__gguf_token(const struct weft__gguf *g, const weft__gguf_role *role, c
 /* Whether a path names a GGUF file: it is no folder. */
 bool weft__is_gguf(const char *path);
 
+/* Returns whether a command, such as "export", made a GGUF file. */
+bool weft__gguf_made_by(const char *path, const char *command);
+
 /* Writes the path of a file of a folder. */
 weft_status weft__published_path(weft_context *ctx, const char *folder, const char *file, char out[4096]);
 
 /* Copies the files that describe a model, such as config.json and tokenizer.json, into a folder, which is
- * made. config.json gets `dtype`. */
-weft_status weft__published_copy(weft_context *ctx, const char *from, const char *to, weft_dtype dtype);
+ * made. config.json gets `dtype`, and the number of learned positions unless that is 0. */
+weft_status weft__published_copy(weft_context *ctx, const char *from, const char *to, weft_dtype dtype,
+                                 int64_t positions);
+/* Removes what weft__published_copy wrote, and the folder if nothing else is in it. */
+void weft__published_uncopy(const char *from, const char *to);
+/* The rows of a gpt's table of learned positions; 0: it has none. */
+int64_t weft__published_positions(const weft_module *model);
 
 /* ---- labels.c: the names of classes in config.json ---- */
 

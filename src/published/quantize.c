@@ -63,8 +63,8 @@ static void weft__pack_q5_0(const float *from, uint8_t *block) {
 /* ---- the table ---- */
 
 static const weft__format formats[] = {
-#define FORMAT(word, name, pack, instead, head, file_type)                                                   \
-    {#word, NULL, WEFT__BLOCK_##name, weft__pack_##pack, #instead, #head, file_type},
+#define FORMAT(word, name, pack, instead, head, file_type, within)                                           \
+    {#word, NULL, WEFT__BLOCK_##name, weft__pack_##pack, #instead, #head, file_type, within},
 #include "published/formats.def"
 };
 enum { FORMATS = sizeof formats / sizeof *formats };

@@ -12,6 +12,7 @@ typedef struct weft__format {
     void (*pack)(const float *from, uint8_t *block);
     const char *instead, *head; /* words of other formats: see formats.def */
     uint32_t file_type;
+    double within; /* how far logits may be off */
 } weft__format;
 
 /* Finds a format by its word; false if there is none. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <weft/data.h>
 
@@ -95,6 +96,11 @@ static weft_status save_weights(weft_module *model, const weft__published *p, we
 
 /* ---- the other files ---- */
 
+int64_t weft__published_positions(const weft_module *model) {
+    const weft_gpt_options *o = weft__gpt_options_of(model);
+    return o && o->positions == WEFT_POSITION_LEARNED ? o->context : 0;
+}
+
 weft_status weft__published_rewrite(weft_context *ctx, const char *old, size_t old_bytes, const char *path,
                                     void (*change)(json_t *config, const void *user), const void *user) {
     weft__json read, made;
@@ -117,12 +123,22 @@ weft_status weft__published_rewrite(weft_context *ctx, const char *old, size_t o
     return status;
 }
 
-/* Sets the dtype of the weights. */
-static void change_dtype(json_t *config, const void *user) {
-    const weft_dtype dtype = *(const weft_dtype *)user;
-    const char *name = dtype == WEFT_F16 ? "float16" : dtype == WEFT_BF16 ? "bfloat16" : "float32";
+/* What config.json says of the weights. */
+typedef struct weights_of {
+    weft_dtype dtype;
+    int64_t positions; /* rows of the table of learned positions; 0: as the file says */
+} weights_of;
+
+static void change_weights(json_t *config, const void *user) {
+    const weights_of *w = user;
+    const char *name = w->dtype == WEFT_F16 ? "float16" : w->dtype == WEFT_BF16 ? "bfloat16" : "float32";
     json_object_set_new(config, json_object_get(config, "dtype") ? "dtype" : "torch_dtype",
                         json_string(name));
+    for (int i = 0; w->positions && i < 2; i++) {
+        const char *field = i ? "n_ctx" : "n_positions"; /* older files have both */
+        if (i == 0 || json_object_get(config, field))
+            json_object_set_new(config, field, json_integer((json_int_t)w->positions));
+    }
 }
 
 /* Whether a file is one that describes the model, such as tokenizer.json: not hidden, and no weights. */
@@ -135,7 +151,7 @@ static bool is_copied(const char *name) {
 }
 
 static weft_status copy_file(weft_context *ctx, const char *from, const char *to, const char *name,
-                             weft_dtype dtype) {
+                             const weights_of *weights) {
     char source[4096], target[4096];
     struct stat kind;
     weft_bytes file;
@@ -143,10 +159,10 @@ static weft_status copy_file(weft_context *ctx, const char *from, const char *to
     WEFT_TRY(weft__published_path(ctx, to, name, target));
     if (stat(source, &kind) != 0 || !S_ISREG(kind.st_mode)) return WEFT_OK;
     WEFT_TRY(weft_read_file(ctx, source, FILE_MAX, &file));
-    const weft_status status =
-        strcmp(name, "config.json") == 0
-            ? weft__published_rewrite(ctx, (const char *)file.data, file.size, target, change_dtype, &dtype)
-            : weft_write_file(ctx, target, file.data, file.size);
+    const weft_status status = strcmp(name, "config.json") == 0
+                                   ? weft__published_rewrite(ctx, (const char *)file.data, file.size, target,
+                                                             change_weights, weights)
+                                   : weft_write_file(ctx, target, file.data, file.size);
     weft_bytes_free(ctx, &file);
     return status;
 }
@@ -174,7 +190,7 @@ static weft_status copy_tokenizer(weft_context *ctx, const char *from, const wef
 }
 
 /* Writes the metadata of a GGUF file as config.json and the files of its tokenizer. */
-static weft_status copy_gguf(weft_context *ctx, const char *from, const char *to, weft_dtype dtype) {
+static weft_status copy_gguf(weft_context *ctx, const char *from, const char *to, const weights_of *weights) {
     char target[4096];
     weft__gguf *gguf;
     char *text = NULL;
@@ -183,24 +199,39 @@ static weft_status copy_gguf(weft_context *ctx, const char *from, const char *to
     WEFT_TRY(weft__published_path(ctx, to, "config.json", target));
     WEFT_TRY(weft__gguf_open(ctx, from, &gguf));
     weft_status status = weft__gguf_config(ctx, from, gguf, &names, &text, &bytes);
-    if (status == WEFT_OK) status = weft__published_rewrite(ctx, text, bytes, target, change_dtype, &dtype);
+    if (status == WEFT_OK)
+        status = weft__published_rewrite(ctx, text, bytes, target, change_weights, weights);
     if (status == WEFT_OK) status = copy_tokenizer(ctx, from, gguf, to);
     weft__gguf_close(gguf);
     weft__free(ctx, text);
     return status;
 }
 
-weft_status weft__published_copy(weft_context *ctx, const char *from, const char *to, weft_dtype dtype) {
+weft_status weft__published_copy(weft_context *ctx, const char *from, const char *to, weft_dtype dtype,
+                                 int64_t positions) {
+    const weights_of weights = {dtype, positions};
     if (mkdir(to, 0777) != 0 && errno != EEXIST)
         return weft__fail(ctx, WEFT_ERR_IO, "%s: the folder cannot be made: %s", to, strerror(errno));
-    if (weft__is_gguf(from)) return copy_gguf(ctx, from, to, dtype);
+    if (weft__is_gguf(from)) return copy_gguf(ctx, from, to, &weights);
     DIR *folder = opendir(from);
     if (!folder) return weft__fail(ctx, WEFT_ERR_IO, "%s: %s", from, strerror(errno));
     weft_status status = WEFT_OK;
     for (const struct dirent *entry; status == WEFT_OK && (entry = readdir(folder));)
-        if (is_copied(entry->d_name)) status = copy_file(ctx, from, to, entry->d_name, dtype);
+        if (is_copied(entry->d_name)) status = copy_file(ctx, from, to, entry->d_name, &weights);
     closedir(folder);
     return status;
+}
+
+void weft__published_uncopy(const char *from, const char *to) {
+    static const char *const of_gguf[] = {"config.json", "tokenizer.json", "tokenizer_config.json"};
+    char path[4096];
+    DIR *folder = opendir(from);
+    for (const struct dirent *entry; folder && (entry = readdir(folder));)
+        if (is_copied(entry->d_name) && weft__join(path, sizeof path, to, entry->d_name)) unlink(path);
+    for (size_t i = 0; !folder && i < sizeof of_gguf / sizeof *of_gguf; i++)
+        if (weft__join(path, sizeof path, to, of_gguf[i])) unlink(path);
+    if (folder) closedir(folder);
+    rmdir(to);
 }
 
 weft_status weft_published_save(weft_module *model, const char *from, const char *to, weft_dtype dtype) {
@@ -216,7 +247,9 @@ weft_status weft_published_save(weft_module *model, const char *from, const char
                           "weft_published_save: the dtype is f32, f16 or bf16, not %s",
                           weft_dtype_name(dtype));
     WEFT_TRY(weft__published_read(ctx, from, &p));
-    WEFT_TRY(weft__published_copy(ctx, from, to, dtype));
+    p.names = p.architecture->names; /* those of a GGUF file are others */
+    p.prefix = p.architecture->prefix;
+    WEFT_TRY(weft__published_copy(ctx, from, to, dtype, weft__published_positions(model)));
     WEFT_TRY(weft__published_path(ctx, to, "model.safetensors", path));
     return save_weights(model, &p, dtype, path);
 }

@@ -120,7 +120,8 @@ static weft_status open_path(weft__tensors *t, const char *folder) {
     shard *s;
     if (weft__is_gguf(folder)) {
         WEFT_TRY(add_shard(t, folder, &s));
-        return weft__gguf_open(t->ctx, folder, &t->gguf);
+        return weft__matches("*.safetensors", folder) ? weft_safetensors_open(t->ctx, folder, &s->file)
+                                                      : weft__gguf_open(t->ctx, folder, &t->gguf);
     }
     WEFT_TRY(weft__published_path(t->ctx, folder, SINGLE, single));
     WEFT_TRY(weft__published_path(t->ctx, folder, INDEX_FILE, index));

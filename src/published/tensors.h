@@ -23,8 +23,8 @@ typedef struct weft__tensor_at {
     size_t shard, entry;
 } weft__tensor_at;
 
-/* Opens a GGUF file, or model.safetensors of a folder, or all files that model.safetensors.index.json of the
- * folder names. */
+/* Opens a GGUF file, a safetensors file, or model.safetensors of a folder, or all files that
+ * model.safetensors.index.json of the folder names. */
 weft_status weft__tensors_open(weft_context *ctx, const char *path, weft__tensors **out);
 void weft__tensors_close(weft__tensors *t);
 

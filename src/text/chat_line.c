@@ -24,7 +24,7 @@ weft_status weft__line_texts(const weft__line_reading *r, const char *first, siz
     text->bytes = bytes;
     text->answers[0] = (weft_chat_range){first_bytes, bytes};
     text->answer_count = 1;
-    r->out->ends = true;
+    r->out->plain = true;
     return WEFT_OK;
 }
 

@@ -13,6 +13,7 @@ typedef struct adding {
     const weft_chat_template *template;
     weft__line_fn read;
     int each;             /* texts of a line */
+    bool plain;           /* of the text, see weft__chat_line */
     int32_t *ids, *begin; /* of the text, and of a begin of it */
     size_t ids_room, begin_room;
 } adding;
@@ -21,7 +22,9 @@ typedef struct adding {
 static weft_status encode_text(const adding *a, const char *text, size_t bytes, int32_t **ids, size_t *room,
                                size_t *count) {
     weft_context *ctx = a->chats->ctx;
-    weft_status status = weft_tokenizer_encode(a->tokenizer, text, bytes, *ids, *room, count);
+    weft_status (*const encode)(const weft_tokenizer *, const char *, size_t, int32_t *, size_t, size_t *) =
+        a->plain ? weft_tokenizer_encode_special : weft_tokenizer_encode;
+    weft_status status = encode(a->tokenizer, text, bytes, *ids, *room, count);
     if (status == WEFT_OK && *ids) return WEFT_OK; /* without ids they are only counted */
     if (status != WEFT_OK && (status != WEFT_ERR_ARGUMENT || *count <= *room)) return status;
     weft__free(ctx, *ids);
@@ -31,7 +34,7 @@ static weft_status encode_text(const adding *a, const char *text, size_t bytes, 
         *room = 0;
         return weft__fail_oom(ctx, *count * sizeof **ids, "the tokens of a conversation");
     }
-    return weft_tokenizer_encode(a->tokenizer, text, bytes, *ids, *room, count);
+    return encode(a->tokenizer, text, bytes, *ids, *room, count);
 }
 
 /* Finds the token that holds byte `at` of the text: how many tokens of the text are also those of its first
@@ -60,6 +63,7 @@ static weft_status add_line(adding *a, const weft__chat_line *line) {
     const weft_chat_text *text = &line->text;
     const size_t first = c->count;
     size_t count, begin, end;
+    a->plain = line->plain;
     WEFT_TRY(encode_text(a, text->text, text->bytes, &a->ids, &a->ids_room, &count));
     for (size_t i = 0; i < count; i++) WEFT_TRY(chats_push(c, a->ids[i], false));
     for (size_t k = 0; k < text->answer_count; k++) {
@@ -68,7 +72,7 @@ static weft_status add_line(adding *a, const weft__chat_line *line) {
         for (size_t i = begin; i < end; i++) c->learned[first + i] = true;
     }
     const int32_t eos = weft_tokenizer_special(a->tokenizer, WEFT_SPECIAL_EOS);
-    if (line->ends && eos >= 0 && (count == 0 || a->ids[count - 1] != eos))
+    if (line->plain && eos >= 0 && (count == 0 || a->ids[count - 1] != eos))
         WEFT_TRY(chats_push(c, eos, true));
     if (!weft__grow(c->ctx, &c->ends, &c->end_room, c->n, sizeof *c->ends))
         return weft__fail_oom(c->ctx, c->n * sizeof *c->ends, "the ends of conversations");

@@ -19,7 +19,8 @@ struct weft_chats {
 /* A line of a file, as a text and the ranges of it that are learned. */
 typedef struct weft__chat_line {
     weft_chat_text text;
-    bool ends; /* the end-of-text token follows, and is learned */
+    bool plain; /* no chat template has written it: it gets the special tokens that belong around a text, and
+                   the end-of-text token, which is learned */
 } weft__chat_line;
 
 /* Reads a line of JSON as one text or more. `where` stands in messages, such as "chats.jsonl:3". The caller

@@ -158,7 +158,7 @@ static weft_status build_tokenizer(weft_corpus *c, const weft_corpus_options *o,
 static weft_status encode_parts(weft_corpus *c, const weft_corpus_options *o, const sources *s) {
     for (int part = 0; part < WEFT_CORPUS_PART_COUNT; part++) {
         if (!s->spans[part].name) continue;
-        WEFT_TRY(weft__tokenizer_encode_all(c->tokenizer, c->ctx, &s->spans[part], &c->ids[part],
+        WEFT_TRY(weft__tokenizer_encode_all(c->tokenizer, c->ctx, &s->spans[part], true, &c->ids[part],
                                             &c->counts[part]));
         c->parts[part] = c->ids[part];
     }

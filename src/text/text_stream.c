@@ -133,14 +133,14 @@ static weft_status take_tokenizer(weft__text_stream *s, const weft_tokenizer *to
 static weft_status encode_room(weft__text_stream *s, weft__place begin, weft__ids *ids) {
     char name[4500];
     weft__span span = {"a text", s->room.text ? s->room.text : "", s->room.bytes};
-    weft_status status = s->tokenizer->type->encode(s->tokenizer, &span, ids);
+    weft_status status = weft__tokenizer_encode_text(s->tokenizer, &span, ids);
     if (status != WEFT_OK) { /* once more, with the name */
         weft__documents_name(&s->documents, (size_t)begin.document, name, sizeof name - 64);
         const size_t end = strlen(name);
         snprintf(name + end, sizeof name - end, ": from %s %" PRIu64 " on",
                  weft__place_unit(&s->documents, begin), begin.at);
         span.name = name;
-        status = s->tokenizer->type->encode(s->tokenizer, &span, ids);
+        status = weft__tokenizer_encode_text(s->tokenizer, &span, ids);
     }
     if (status == WEFT_OK && ids->failed)
         status = weft__fail_oom(NULL, ids->count * sizeof *ids->ids, "tokens");

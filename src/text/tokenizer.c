@@ -230,25 +230,6 @@ weft_status weft_tokenizer_encode(const weft_tokenizer *tokenizer, const char *t
     return check_capacity(tokenizer, __func__, ids, capacity, out.count);
 }
 
-weft_status weft__tokenizer_encode_all(const weft_tokenizer *t, weft_context *ctx, const weft__span *span,
-                                       int32_t **ids, size_t *count) {
-    weft__ids out = {.grows = true, .ctx = ctx};
-    *ids = NULL;
-    weft_status status = t->type->encode(t, span, &out);
-    if (status == WEFT_OK && out.failed)
-        status = weft__fail_oom(ctx, out.count * sizeof *out.ids, "the ids of a text");
-    if (status != WEFT_OK) {
-        weft__free(ctx, out.ids);
-        return status;
-    }
-    /* Gives unused memory back. An array that cannot be made smaller stays as it is. */
-    int32_t *fit =
-        out.count < out.capacity ? weft__realloc(ctx, out.ids, (out.count + 1) * sizeof *fit) : NULL;
-    *ids = fit ? fit : out.ids;
-    *count = out.count;
-    return WEFT_OK;
-}
-
 /* Encodes texts with the special tokens of a frame. `types` may be NULL. */
 static weft_status encode_framed(const weft_tokenizer *t, const weft__frame *frame, const weft__span *spans,
                                  weft__ids *out, int32_t *types) {
@@ -264,16 +245,40 @@ static weft_status encode_framed(const weft_tokenizer *t, const weft__frame *fra
     return WEFT_OK;
 }
 
+weft_status weft__tokenizer_encode_text(const weft_tokenizer *t, const weft__span *span, weft__ids *out) {
+    const weft__frame *frame = t->pipeline ? &t->pipeline->single : NULL;
+    const weft__span spans[2] = {*span, {span->name, "", 0}};
+    return frame && frame->count ? encode_framed(t, frame, spans, out, NULL) : t->type->encode(t, span, out);
+}
+
+weft_status weft__tokenizer_encode_all(const weft_tokenizer *t, weft_context *ctx, const weft__span *span,
+                                       bool special, int32_t **ids, size_t *count) {
+    weft__ids out = {.grows = true, .ctx = ctx};
+    *ids = NULL;
+    weft_status status =
+        special ? weft__tokenizer_encode_text(t, span, &out) : t->type->encode(t, span, &out);
+    if (status == WEFT_OK && out.failed)
+        status = weft__fail_oom(ctx, out.count * sizeof *out.ids, "the ids of a text");
+    if (status != WEFT_OK) {
+        weft__free(ctx, out.ids);
+        return status;
+    }
+    /* Gives unused memory back. An array that cannot be made smaller stays as it is. */
+    int32_t *fit =
+        out.count < out.capacity ? weft__realloc(ctx, out.ids, (out.count + 1) * sizeof *fit) : NULL;
+    *ids = fit ? fit : out.ids;
+    *count = out.count;
+    return WEFT_OK;
+}
+
 weft_status weft_tokenizer_encode_special(const weft_tokenizer *tokenizer, const char *text, size_t bytes,
                                           int32_t *ids, size_t capacity, size_t *count) {
     WEFT_NEED(NULL, tokenizer);
     WEFT_NEED(tokenizer->ctx, count);
     WEFT_NEED_ARRAY(tokenizer->ctx, text, bytes);
-    const weft__pipeline *p = tokenizer->pipeline;
-    if (!p || !p->single.count) return weft_tokenizer_encode(tokenizer, text, bytes, ids, capacity, count);
-    const weft__span spans[2] = {{"text", text, bytes}, {"text", "", 0}};
+    const weft__span span = {"text", text, bytes};
     weft__ids out = {.ids = ids, .capacity = ids ? capacity : 0};
-    WEFT_TRY(encode_framed(tokenizer, &p->single, spans, &out, NULL));
+    WEFT_TRY(weft__tokenizer_encode_text(tokenizer, &span, &out));
     *count = out.count;
     return check_capacity(tokenizer, __func__, ids, capacity, out.count);
 }
@@ -357,7 +362,7 @@ weft_status weft_tokenizer_encode_row(const weft_tokenizer *tokenizer, const cha
                           "ones",
                           (long long)most);
     for (int i = 0; i < (other ? 2 : 1) && status == WEFT_OK; i++)
-        status = weft__tokenizer_encode_all(tokenizer, ctx, &spans[i], &r.ids[i], &r.counts[i]);
+        status = weft__tokenizer_encode_all(tokenizer, ctx, &spans[i], false, &r.ids[i], &r.counts[i]);
     if (status == WEFT_OK) {
         *whole = cut_parts(&r, (size_t)room);
         put_row(&frame, &r, ids, types, count);

@@ -99,9 +99,12 @@ weft_status weft__tokenizer_tabulate(weft_tokenizer *t, const char *name);
 
 weft_status weft__tokenizer_build(weft_context *ctx, weft_tokenizer_kind kind, const weft__span *spans,
                                   size_t count, size_t max_vocabulary, weft_tokenizer **out);
-/* Encodes a text into a new array *ids of *count ids. The caller frees the array with weft__free. */
+/* Encodes a text as models read it: with the special tokens that belong around a text, such as <s>. */
+weft_status weft__tokenizer_encode_text(const weft_tokenizer *t, const weft__span *span, weft__ids *out);
+/* Encodes a text into a new array *ids of *count ids, if `special` with the special tokens around it. The
+ * caller frees the array with weft__free. */
 weft_status weft__tokenizer_encode_all(const weft_tokenizer *t, weft_context *ctx, const weft__span *span,
-                                       int32_t **ids, size_t *count);
+                                       bool special, int32_t **ids, size_t *count);
 
 /* Makes a copy for another context, which may be NULL, so that another thread can encode. The copy does not
  * know the roles of special tokens. */

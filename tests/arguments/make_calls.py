@@ -40,6 +40,10 @@ VARIADIC = {"weft_nn_sequential": "good_module(), NULL"}
 LEFT_OUT = {
     "weft_fit.options.steps = UINT64_MAX": "trains so many steps",
     "weft_fit.options.accumulate = INT_MAX": "takes so many batches a step",
+    "weft_loader_new.options.accumulate = INT_MAX": "counts the targets of so many batches",
+    "weft_loader_tokens.options.accumulate = INT_MAX": "counts the targets of so many batches",
+    "weft_loader_mapped.options.accumulate = INT_MAX": "counts the targets of so many batches",
+    "weft_loader_open.options.accumulate = INT_MAX": "counts the targets of so many batches",
     "weft_optimizer_run_many.steps = UINT64_MAX": "trains so many steps",
     "weft_generate_many.count = SIZE_MAX": "has fewer options than are said",
     'weft_chat_template_new.source = ""': "has fewer bytes than are said",
@@ -128,6 +132,7 @@ BY_NAME = {
 BY_PARAMETER = {
     "weft_dtype_parse.name": '"f32"', "weft_activation_parse.name": '"relu"', "weft_schedule_parse.name": '"cosine"',
     "weft_tokenizer_kind_parse.name": '"byte"', "weft_device_info.i": "0",
+    "weft_nn_activation.kind": "WEFT_RELU",
     "weft_published_is.folder": '"published"', "weft_published_new.folder": '"published"',
     "weft_published_load.folder": '"published"', "weft_published_load.model": "good_published()",
     "weft_published_save.model": "good_published()", "weft_published_save.from": '"published"',
@@ -145,6 +150,7 @@ BY_PARAMETER = {
     "weft_run_predict_pixels.run": 'good_run("pixels")', "weft_run_generate.run": 'good_run("spoken")',
     "weft_run_generate_many.run": 'good_run("spoken")',
     "weft_run_predict_cells.cells": "good_cells()", "weft_generate.tokenizer": "NULL", "weft_run_open.folder": '"trained"', "weft_run_open_checkpoint.folder": '"trained"',
+    "weft_run_open_trusted.folder": '"trained"', "weft_run_open_trusted.checkpoint": '"last"',
     "weft_run_open_checkpoint.checkpoint": '"last"', "weft_run_predict_file.path": '"data.csv"',
     "weft_read_file.path": '"text.txt"', "weft_read_idx.path": '"data.idx"', "weft_read_cifar10.path": '"data.bin"',
     "weft_read_cifar10.labels": "good_zeros(sizeof(weft_array))", "weft_read_npy.path": '"data.npy"',

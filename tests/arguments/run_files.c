@@ -45,6 +45,6 @@ void good_run_files(void) {
                                 .tokenizer = good_tokenizer(),
                                 .vocabulary = (int64_t)weft_tokenizer_vocabulary(good_tokenizer())};
     write_run("trained", "model:\n  type: linear\ndata:\n  path: data.csv\n", &table);
-    write_run("pixels", "model:\n  type: cnn\ndata:\n  path: data.bin\n", &images);
+    write_run("pixels", "model:\n  type: cnn\ndata:\n  source: cifar10\n  path: data.bin\n", &images);
     write_run("spoken", "model:\n  type: lstm\n  width: 8\ndata:\n  path: text.txt\n", &text);
 }

@@ -1,6 +1,6 @@
 /* Golden kernels. The plans and kernels of about forty small graphs are stored as text files in this folder.
- * Their kernel sources are in opencl/ (NAME.cl with vectors, NAME.items.cl of some with work-items),
- * cuda/ and wgsl/ (of some). So a change of the compiler or the renderer shows as a readable difference.
+ * Their kernel sources are in cuda/, and of some in opencl/ and wgsl/. So a change of the compiler or the
+ * renderer shows as a readable difference.
  *
  * Set UPDATE=1 in the environment to write the files again. Look at the difference before you commit it. */
 #include <setjmp.h>
@@ -20,20 +20,19 @@
 
 /* ---- golden text ---- */
 
-enum { PLAN, VECTORS, ITEMS, CUDA, WGSL, TEXTS }; /* kind of golden text */
+enum { PLAN, OPENCL, CUDA, WGSL, TEXTS }; /* kind of golden text */
 enum { OPERANDS_MOST = 64 };
 
-/* Graphs whose OpenCL C is also stored for work-items, and whose kernels are translated to WGSL: one for each
- * sort of kernel. */
-static const char *const as_items[] = {"add",
-                                       "pad",
-                                       "gather",
-                                       "transpose",
-                                       "softmax",
-                                       "sum_middle",
-                                       "sum_columns",
-                                       "layer_norm_columns",
-                                       "matmul_bias_relu"};
+/* Graphs whose OpenCL C is stored, and whose kernels are translated to WGSL: one for each sort of kernel. */
+static const char *const some[] = {"add",
+                                   "pad",
+                                   "gather",
+                                   "transpose",
+                                   "softmax",
+                                   "sum_middle",
+                                   "sum_columns",
+                                   "layer_norm_columns",
+                                   "matmul_bias_relu"};
 
 /* Puts the module of each kernel of a launch. */
 static void put_wgsl(weft_context *ctx, weft_text *out, const weft_launch *launch) {
@@ -68,10 +67,7 @@ static char *rendered(weft_context *ctx, const weft_program *program, int which)
     const weft_target target = {.dialect = which == CUDA   ? WEFT_DIALECT_CUDA
                                            : which == WGSL ? WEFT_DIALECT_WGSL
                                                            : WEFT_DIALECT_OPENCL,
-                                .vectors = which == VECTORS,
-                                .lanes = which == VECTORS                  ? 16
-                                         : which == ITEMS || which == WGSL ? 64
-                                                                           : 256,
+                                .lanes = which == CUDA ? 256 : 64,
                                 .units = 4,
                                 .f64 = which != WGSL};
     uint8_t aligned[OPERANDS_MOST];
@@ -91,7 +87,7 @@ static char *rendered(weft_context *ctx, const weft_program *program, int which)
         if (status != WEFT_OK) fail_msg("%s", weft_last_error(ctx));
         weft__kernel_print(kernel, form, sizeof form);
         weft__put(&out, "/*\n%s*/\n", form);
-        if (!command->kernel) weft__put(&out, "#define S float\n#define S16 float16\n"); /* from the matmul */
+        if (!command->kernel) weft__put(&out, "#define S float\n"); /* from the matmul */
         for (int l = 0; l < launches.count; l++)
             if (which == WGSL)
                 put_wgsl(ctx, &out, &launches.list[l]);
@@ -129,8 +125,8 @@ static char *printed(const char *name, void (*make)(golden_board *s), int which)
 }
 
 static void path_of(char *path, size_t size, const char *name, int which) {
-    static const char *const folders[TEXTS] = {"", "opencl/", "opencl/", "cuda/", "wgsl/"};
-    static const char *const ends[TEXTS] = {".txt", ".cl", ".items.cl", ".cu", ".wgsl"};
+    static const char *const folders[TEXTS] = {"", "opencl/", "cuda/", "wgsl/"};
+    static const char *const ends[TEXTS] = {".txt", ".cl", ".cu", ".wgsl"};
     const char *root = getenv("WEFT_SOURCE_DIR");
     snprintf(path, size, "%s/tests/golden/%s%s%s", root ? root : ".", folders[which], name, ends[which]);
 }
@@ -166,9 +162,9 @@ static void show_difference(const char *name, const char *was, const char *is) {
 }
 
 static bool is_wanted(const char *name, int which) {
-    if (which != ITEMS && which != WGSL) return true;
-    for (size_t i = 0; i < sizeof as_items / sizeof *as_items; i++)
-        if (strcmp(name, as_items[i]) == 0) return true;
+    if (which != OPENCL && which != WGSL) return true;
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+        if (strcmp(name, some[i]) == 0) return true;
     return false;
 }
 

@@ -7,7 +7,7 @@ weft=$(readlink -f "${WEFT_COMMAND:?names the weft command}")
 work=$(mktemp -d /tmp/weft-test-XXXXXX)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-export OMP_NUM_THREADS=1 WEFT_KERNEL_CACHE=$work/kernels
+export OMP_NUM_THREADS=1 WEFT_KERNEL_CACHE=$work/kernels XDG_STATE_HOME=$work/state
 unset WEFT_DEVICE WEFT_CONFIG WEFT_DEBUG
 
 for i in $(seq 120); do echo "the weft goes over and under the warp, line $((i * 7919 % 1000))"; done >text.txt

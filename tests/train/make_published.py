@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes a small published model into a folder, as transformers writes one: a Llama with random weights, and a
-byte-level BPE tokenizer with a few merges. With --encoder, a BERT with three classes and a tokenizer of a few words.
-Needs no packages.
+byte-level BPE tokenizer with a few merges. With --encoder, a BERT with three classes and a tokenizer of a few words. With
+--like MODEL.json, a file of tests/unit/published/models or encoders, the model of that file. Needs no packages.
 
-    make_published.py FOLDER [--encoder]"""
+    make_published.py FOLDER [--encoder | --like MODEL.json]"""
 
 import json
 import pathlib
@@ -52,11 +52,13 @@ def tensors(vocabulary):
     return shapes
 
 
-def write_weights(path, shapes):
+def write_weights(path, shapes, spread=0):
+    """spread: how far the weights of norms are from 1."""
     numbers, header, data = random.Random(3), {}, b""
     for name, shape in sorted(shapes.items()):
         count = shape[0] * (shape[1] if len(shape) > 1 else 1)
-        values = [1.0] * count if "norm" in name.lower() else [numbers.gauss(0, 0.15) for _ in range(count)]
+        norm = "norm" in name.lower() or "ln_" in name
+        values = [1 + spread * numbers.gauss(0, 1) if norm else numbers.gauss(0, 0.15) for _ in range(count)]
         begin, data = len(data), data + struct.pack(f"<{count}f", *values)
         header[name] = {"dtype": "F32", "shape": list(shape), "data_offsets": [begin, len(data)]}
     text = json.dumps(header).encode()
@@ -115,11 +117,31 @@ def write_encoder(folder):
     write_weights(folder / "model.safetensors", encoder_tensors())
 
 
+def write_like(folder, path):
+    """A model of another architecture, with as many rows as the tokenizer has tokens."""
+    model = json.loads(pathlib.Path(path).read_text())
+    config, kind = model["config"], model["config"]["model_type"]
+    encodes = kind in ("bert", "roberta", "distilbert")
+    described, count = (encoder_tokenizer(), len(WORDS)) if encodes else tokenizer()
+    old, config["vocab_size"] = config["vocab_size"], count
+    shapes = {name: [count if extent == old else extent for extent in shape] for name, shape in model["tensors"].items()}
+    config |= {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
+    words = {"pad_token": "[PAD]", "cls_token": "[CLS]"} if encodes else {"eos_token": "<|end|>", "chat_template": TEMPLATE}
+    words["tokenizer_class"] = "PreTrainedTokenizerFast"
+    (folder / "config.json").write_text(json.dumps(config, indent=2))
+    (folder / "tokenizer.json").write_text(json.dumps(described))
+    (folder / "tokenizer_config.json").write_text(json.dumps(words))
+    write_weights(folder / "model.safetensors", shapes, 0.2)
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     if sys.argv[2:] == ["--encoder"]:
         write_encoder(folder)
+        return
+    if sys.argv[2:3] == ["--like"]:
+        write_like(folder, sys.argv[3])
         return
     described, vocabulary = tokenizer()
     config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": vocabulary,

@@ -70,10 +70,10 @@ expect 3 'bad.csv' "$weft" train mlp.yaml --set data.path=bad.csv
 one_line
 expect 0 'model:' "$weft" init gpt
 expect 0 '' "$weft" init mlp --data table.csv --out made.yaml
-expect 8 'made.yaml' "$weft" init mlp --out made.yaml
+expect 2 'made.yaml exists already: .*--force' "$weft" init mlp --out made.yaml
 expect 2 'run: give the name of a folder' "$weft" train gpt.yaml --run ''
 printf 'a,kind\n1,x\344\n2,y\n' >latin.csv
-expect 3 'latin.csv: the name of class 0 is not UTF-8' "$weft" train mlp.yaml --set data.path=latin.csv \
+expect 3 'latin.csv: line 2, byte 4 of the line: 0xe4 is not UTF-8' "$weft" train mlp.yaml --set data.path=latin.csv \
     --set data.test_path=latin.csv --set data.val_fraction=0
 one_line
 check "no run folder was made by failures" test ! -e runs
@@ -357,6 +357,8 @@ for signal in INT:130 TERM:143; do
     check "SIG${signal%:*} gives exit ${signal#*:}, not $got" test $got = "${signal#*:}"
     expect 0 'intact' "$weft" info "stop-$signal" --check
 done
+# shellcheck disable=SC2016
+check "a closed standard output is an error" bash -c '"$1" devices >&- 2>/dev/null; [ $? = 8 ]' - "$weft"
 expect 8 'standard output' bash -c "'$weft' init gpt >/dev/full"
 
 # ---- verify ----

@@ -241,7 +241,13 @@ expect 3 'third.csv: no column named "kind"; the columns are "a", "y"' "$weft" t
     --set data.val_path=third.csv --set data.val_fraction=0 --run three
 # latin-1, and a description that was edited
 printf 'a,kind,y\n1,caf\351,2\n2,th\351,3\n3,th\351,4\n' >latin.csv
-expect 3 'latin.csv: column "kind": a value is not UTF-8' "$weft" plan linear --data latin.csv
+for columns in '*' a; do # also in a column that is not read
+    expect 3 'latin.csv: line 2, byte 6 of the line: 0xe9 is not UTF-8.* iconv -f WINDOWS-1252 -t UTF-8' \
+        "$weft" plan linear --data latin.csv --set "data.columns=['$columns']"
+done
+printf 'l\344nge,breite,y\n1,2,3\n2,3,4\n3,4,5\n' >latin.csv
+expect 3 'latin.csv: line 1, byte 2 of the line: 0xe4 is not UTF-8' "$weft" plan linear --data latin.csv
+one_line
 sed -i 's/"Lyon"/"Nice"/' homes/data.json
 expect 3 'data.json: .*(damaged|edited)' "$weft" predict homes odd.csv
 

@@ -190,7 +190,7 @@ assert len(losses("one")) == 4 and max(abs(a - b) for a, b in zip(losses("one"),
 
 # ---- what is refused ----
 printf 'te\xe4xt,label\nthe weft,fine\nthe warp,poor\n' >latin.csv
-expect 3 'latin.csv: the names of the columns are not UTF-8' "$weft" train --data latin.csv "${tune[@]}"
+expect 3 'latin.csv: line 1, byte 3 of the line: 0xe4 is not UTF-8' "$weft" train --data latin.csv "${tune[@]}"
 one_line
 expect 3 'reviews.csv: no column "nope" \(data.target\); the columns are "id", "text", "label"' "$weft" train --data reviews.csv "${tune[@]}" --set data.target=nope
 one_line

@@ -64,7 +64,7 @@ check "only libm is called" bash -c 'nm -u Flowers_2.o | grep -Ev " (expf|memcpy
 expect 0 'wrote run/export/model.c' "$weft" export run --to c # its own files are replaced
 mkdir taken
 echo "int main(void) { return 0; }" >taken/model.h
-expect 2 'taken/model.h exists already and is not a file of weft export' "$weft" export run --to c --out taken
+expect 2 'taken/model.h exists already and was not written by weft export: .*--force' "$weft" export run --to c --out taken
 one_line
 check "and it is as it was" test "$(cat taken/model.h)" = "int main(void) { return 0; }"
 check "and nothing lies beside it" test "$(ls -A taken)" = model.h

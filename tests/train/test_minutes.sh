@@ -9,7 +9,7 @@ check "the model is said" grep -q '^model: a gpt of .* parameters that learns ch
 check "a sample ends the run" grep -q '^the model writes:' out
 check "and the next command" grep -q '^next: .* generate said ' out
 steps=$(sed -n 's/^0.02 minutes: \([0-9]*\) steps.*/\1/p' err)
-check "at least ten steps" test "$steps" -ge 10
+check "at least one step" test "$steps" -ge 1
 check "they were done" grep -q "^step $steps/$steps " out
 check "config.yaml keeps them" grep -q "^  steps: $steps " said/config.yaml
 check "the size is that of a gpt's defaults" grep -q '^  width: 128' said/config.yaml

@@ -71,6 +71,7 @@ write("SELECT text, label FROM read_parquet(['reviews/0.parquet', 'reviews/1.par
 for k in range(2):
     write("SELECT CASE n WHEN %d THEN ' ' ELSE name END AS text, class AS label FROM t WHERE n < 30 ORDER BY n" % (12 * k + 100 * (1 - k)),
           "empty/%d.parquet" % k)
+write("SELECT TIMESTAMPTZ '2024-03-01 00:00:00+00' + to_hours(n * 7) AS at, n % 24 AS y FROM t ORDER BY n", "instants.parquet")
 PYTHON
 rows=(--set data.target=class --set schedule.type=constant --set train.batch=16 --quiet)
 wide=("${rows[@]}" --set train.epochs=4)
@@ -99,6 +100,14 @@ check "a resumed run" cmp "$(last going)" "$(last through)"
 mv parts/part-0.parquet parts/part-9.parquet
 expect 3 "parts: the data is not what its checkpoints were made with" with_python "$weft" resume going --set train.steps=60 --quiet
 one_line
+
+# instants are in UTC, whatever the environment says
+expect 0 '' train linear --data instants.parquet "${wide[@]}" --set data.target=y --run instants
+expect 0 '' with_python "$weft" predict instants instants.parquet --out utc.tsv
+for zone in Asia/Tokyo America/New_York; do
+    expect 0 '' with_python env TZ=$zone LANG=th_TH.UTF-8 LC_ALL=th_TH.UTF-8 "$weft" predict instants instants.parquet --out zone.tsv
+    check "predictions with TZ=$zone" cmp utc.tsv zone.tsv
+done
 
 # ---- texts and their classes ----
 if python3 "${WEFT_SOURCE_DIR:-.}/tests/train/make_published.py" bert --encoder; then

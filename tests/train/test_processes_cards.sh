@@ -117,18 +117,18 @@ for device in cuda hip; do
     export LD_LIBRARY_PATH=$WEFT_BINARY_DIR/fake-$device:$libraries
     begin 2 dead-$device --device $device
     kill -KILL "$(cat pid.1)"
-    ended "a dead process" 20 "." dead-$device
+    ended "a dead process" "." dead-$device
 done
 device=cuda
 export LD_LIBRARY_PATH=$WEFT_BINARY_DIR/fake-cuda:$libraries OTHER_RANK=1 OTHER_VARIABLE=FAKE_NCCL_STOP=200
 begin 2 stopped --device cuda
-ended "a process that hangs" 30 'rank 0 \(.*\): step [0-9]+: waited 4 s for the gradients: no answer from rank 1 \(' stopped
+ended "a process that hangs" 'rank 0 \(.*\): step [0-9]+: waited 4 s for the gradients: no answer from rank 1 \(' stopped
 OTHER_RANK=0
 begin 2 leader --device cuda
-ended "a leader that hangs" 30 'rank 1 \(.*\): step [0-9]+: waited 4 s for the gradients: no answer from rank 0 \(' leader
+ended "a leader that hangs" 'rank 1 \(.*\): step [0-9]+: waited 4 s for the gradients: no answer from rank 0 \(' leader
 OTHER_RANK=1 OTHER_VARIABLE=FAKE_NCCL_FAIL=200
 begin 2 failed --device cuda
-ended "NCCL that fails" 20 'rank 1 \(.*\): NCCL 2.28.1 fails to exchange the gradients: internal error, as the test wishes' failed
+ended "NCCL that fails" 'rank 1 \(.*\): NCCL 2.28.1 fails to exchange the gradients: internal error, as the test wishes' failed
 unset OTHER_RANK OTHER_VARIABLE
 
 echo "processes on cards: cells=$cells fail=$fail"

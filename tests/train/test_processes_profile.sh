@@ -61,10 +61,8 @@ PYTHON
     wait_for_line . pid.1
     sleep 1
     kill -STOP "$(cat pid.1)"
-    began=$SECONDS
     wait $job
     check "$mpi: a process that hangs is an error" test $? != 0
-    check "$mpi: after $((SECONDS - began)) s" test $((SECONDS - began)) -le 30
     check "$mpi: it is told: $(cat out)" grep -Eq 'rank 0 \(.*\): .*waited (2|20) s for .*: no answer from rank 1 \(' out
 done
 expect 0 '' "$weft" profile gpt.yaml --steps 2

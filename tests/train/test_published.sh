@@ -121,7 +121,7 @@ rm -r model
 
 # ---- chat ----
 printf 'hello\n\n/save talk.json\n/system be brief\nand again\n/save two.json\n/what\n/exit\nnever read\n' >lines.txt
-expect 0 'wrote talk.json' "$weft" chat run --temperature 0 --tokens 8 --system "be kind" <lines.txt
+expect 0 'wrote talk.json' "$weft" chat run --temperature 0 --tokens 8 --system "be kind" --commands <lines.txt
 check "the conversation is JSON" python3 -c '
 import json
 one, two = json.load(open("talk.json"))["messages"], json.load(open("two.json"))["messages"]
@@ -145,7 +145,44 @@ expect 0 '^the weft goes' "$weft" generate run/export/model.gguf "${greedy[@]}"
 check "the GGUF file answers as the run" cmp out tuned.txt
 expect 0 'wrote mine.gguf' "$weft" export run --to gguf --out mine.gguf
 check "f16 is half of it" bash -c '[ $(stat -c %s mine.gguf) -lt $(($(stat -c %s run/export/model.gguf) * 6 / 10)) ]'
+# ---- learned positions: a run keeps all of them, and an older run has fewer ----
+python3 "$tree/tests/train/make_published.py" gpt2 --like "$tree/tests/unit/published/models/gpt2.json" || exit 1
+exports() { # exports RUN N PATTERN: three formats have N positions, and write what the run writes
+    expect 0 '^the weft goes' "$weft" generate "$1" "${greedy[@]}"
+    cp out "$1.txt"
+    for to in huggingface gpt2 gguf; do
+        local place=$1-$to type=()
+        [ $to = gguf ] && place=$place.gguf type=(--type f32)
+        expect 0 "$3" "$weft" export "$1" --to $to --out "$place" "${type[@]}"
+        [ $to = gguf ] || check "$place has $2 positions" grep -q "n_positions\": $2," "$place/config.json"
+        [ $to = gpt2 ] && cp gpt2/tokenizer*.json "$place"
+        expect 0 '^the weft goes' "$weft" generate "$place" "${greedy[@]}"
+        check "$place answers as the run" cmp out "$1.txt"
+    done
+}
+learn=(--set train.batch=4 --set train.steps=2 --set model.context=32 --set train.save_every=1 --quiet)
+expect 0 '' "$weft" train gpt --data text.txt --set model.init=gpt2 "${learn[@]}" --run long
+exports long 64 'wrote long'
+expect 0 '' "$weft" export long --to c --out long-c
+check "a text in C is as long as those of the training" grep -q 'CONTEXT 32 ' long-c/model.h
+cp -r gpt2 short
+sed -i 's/"n_positions": 64/"n_positions": 32/' short/config.json
+expect 0 '' "$weft" train gpt --data text.txt --set model.init=short "${learn[@]}" --run older
+cp gpt2/config.json older/published/config.json # as in runs that kept only model.context positions
+exports older 32 'kept 32 of the 64 positions|wrote older-gpt2'
+expect 0 '' "$weft" resume older --set train.steps=3 --quiet
+rm -r gpt2 short
+
+# ---- GGUF files for transformers ----
 mv away model
+expect 0 '' "$weft" quantize model --to f32 --out file.gguf
+expect 0 'wrote folder/config.json' "$weft" export file.gguf --to huggingface --out folder
+check "names, class and tokens of transformers" bash -c 'grep -q model.layers.0.self_attn.q_proj folder/model.safetensors &&
+    grep -q LlamaForCausalLM folder/config.json && grep -q "eos_token_id.: 0" folder/config.json'
+expect 0 '^the weft goes' "$weft" generate folder "${greedy[@]}"
+check "the folder answers as the model" cmp out before.txt
+
+# ---- what export refuses ----
 expect 2 'for runs that began with a published model' "$weft" export plain --to huggingface
 one_line
 expect 2 'for runs that began with a published model' "$weft" export plain --to gguf

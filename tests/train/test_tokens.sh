@@ -92,7 +92,7 @@ check "its configuration lies beside it" python3 -c 'import json; c = json.load(
 expect 0 '' "$weft" export run-t --to gpt2 --out weights.safetensors # replaces the file
 mkdir taken
 echo '{"model_type": "bert"}' >taken/config.json
-expect 2 'taken/config.json exists already and is not an export for GPT-2' "$weft" export run-t --to gpt2 --out taken/model.safetensors
+expect 2 'taken/config.json exists already and was not written by weft export' "$weft" export run-t --to gpt2 --out taken/model.safetensors
 one_line
 check "and nothing was written" test ! -e taken/model.safetensors
 expect 0 "every node agrees to the bit" "$weft" verify gpt.yaml --devices cpu,cpu --steps 1 --set data.path=t.bin \
@@ -184,7 +184,7 @@ expect 0 '^[0-9]+( [0-9]+)+$' "$weft" tokenize low.txt --tokenizer tokens
 expect 0 '^[0-9]+ tokens of' "$weft" tokenize low.txt --tokenizer tokens/tokenizer.json --out low.bin
 expect 0 '' train --run low --set data.path=low.txt --set data.tokenizer_path=tokens --set train.steps=2 --set schedule.warmup=0 --set data.val_fraction=0
 expect 0 'low' "$weft" generate low --prompt low --tokens 3
-expect 2 'a vocabulary of 256' "$weft" tokenize --train 256 low.txt --out tokens
+expect 2 'a vocabulary of 256' "$weft" tokenize --train 256 low.txt --out small-tokens
 expect 2 'pattern must be' "$weft" tokenize --train 300 low.txt --pattern none
 expect 2 'leave --tokenizer out' "$weft" tokenize --train 300 low.txt --tokenizer tokens
 

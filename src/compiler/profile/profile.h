@@ -113,4 +113,7 @@ weft_work weft__command_kind(const weft_command *command);
 /* Work of one run of a program. */
 weft_program_work weft__program_work(const weft_program *program);
 
+/* The first bytes of a trace. */
+#define WEFT__TRACE_BEGIN "{\"otherData\": {\"writer\": \"weft profile\"}, "
+
 #endif

@@ -138,7 +138,7 @@ static weft_status write_track(FILE *file, weft_context *ctx, int id, const char
 }
 
 static weft_status write_trace(FILE *file, const weft_profile *p) {
-    fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n", file);
+    fputs(WEFT__TRACE_BEGIN "\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n", file);
     WEFT_TRY(write_track(file, p->ctx, 1, "host", ",\n"));
     for (size_t i = 0; i < p->n_events && !ferror(file); i++) {
         weft__json json;

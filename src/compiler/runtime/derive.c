@@ -76,8 +76,7 @@ static weft_status gather_roots(weft_context *ctx, const weft_derivation *deriva
                                 size_t *count) {
     size_t n = derivation->n_roots, at = 0;
     for (weft_scope *scope = ctx->scope; scope; scope = scope->parent)
-        for (weft_tensor *t = scope->nodes; t; t = t->next)
-            n += (t->flags & WEFT_NODE_KEPT) && !t->leaf && !t->error;
+        for (weft_tensor *t = scope->nodes; t; t = t->next) n += weft__node_pending(t);
     weft_tensor **roots = weft__array(ctx, n + 1, sizeof *roots);
     if (!roots) return weft__fail_oom(ctx, n * sizeof *roots, "the outputs of a step");
     uint64_t mark = ++ctx->visit;
@@ -88,7 +87,7 @@ static weft_status gather_roots(weft_context *ctx, const weft_derivation *deriva
     }
     for (weft_scope *scope = ctx->scope; scope; scope = scope->parent)
         for (weft_tensor *t = scope->nodes; t; t = t->next) {
-            if (!(t->flags & WEFT_NODE_KEPT) || t->leaf || t->error || t->mark == mark) continue;
+            if (!weft__node_pending(t) || t->mark == mark) continue;
             t->mark = mark;
             roots[at++] = t;
         }
@@ -97,11 +96,63 @@ static weft_status gather_roots(weft_context *ctx, const weft_derivation *deriva
     return WEFT_OK;
 }
 
+/* Evaluated nodes whose recipes are open while a program is derived: the program computes them again. */
+typedef struct opened {
+    weft_tensor **list;
+    size_t count, capacity;
+} opened;
+
+static weft_status open_recipe(weft_context *ctx, opened *o, weft_tensor *t) {
+    if (!weft__grow(ctx, &o->list, &o->capacity, o->count, sizeof *o->list))
+        return weft__fail_oom(ctx, sizeof *o->list, "evaluated tensors");
+    if (weft__recipe_open(t)) o->list[o->count++] = t;
+    return WEFT_OK;
+}
+
+static void shut_recipes(weft_context *ctx, const opened *o) {
+    for (size_t i = 0; i < o->count; i++) weft__recipe_shut(o->list[i]);
+    weft__free(ctx, o->list);
+}
+
+static weft_status refuse_again(weft_context *ctx) {
+    return weft__fail(ctx, WEFT_ERR_STATE,
+                      "the loss, or a tensor that it depends on, was already evaluated, and its variables or "
+                      "scope have changed since: record it again for each step, or use weft_detach on a "
+                      "tensor that is meant as a constant");
+}
+
+/* Opens the roots that are evaluated. A loss that was read is computed again in the step. */
+static weft_status open_roots(weft_context *ctx, const weft_derivation *derivation, opened *o) {
+    for (size_t i = 0; i < derivation->n_roots; i++) {
+        weft_tensor *t = derivation->roots[i];
+        WEFT_TRY(weft_tensor_status(t));
+        if (!t->leaf) continue;
+        WEFT_TRY(open_recipe(ctx, o, t));
+        if (t->leaf) return refuse_again(ctx);
+    }
+    return WEFT_OK;
+}
+
+/* Opens what is evaluated between the roots and what `build` asks for. */
+static weft_status open_between(weft_context *ctx, const weft_derivation *derivation, opened *o) {
+    weft_tensor **list = NULL;
+    size_t count = 0;
+    weft_status status = derivation->evaluated(derivation->user, ctx, &list, &count);
+    for (size_t i = 0; i < count && status == WEFT_OK; i++) status = open_recipe(ctx, o, list[i]);
+    weft__free(ctx, list);
+    return status;
+}
+
 /* Finds or compiles the program. *walk is a walk that is valid for it. */
 static weft_status derive_find(weft_context *ctx, const weft_derivation *derivation,
-                               weft_tensor *const *roots, size_t n_roots, weft_walk **walk,
+                               weft_tensor *const *roots, size_t n_roots, opened *o, weft_walk **walk,
                                weft_program **program) {
     WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, walk));
+    if ((*walk)->n_made && derivation->evaluated) {
+        const size_t roots_only = o->count;
+        WEFT_TRY(open_between(ctx, derivation, o));
+        if (o->count > roots_only) WEFT_TRY(weft__walk(ctx, roots, n_roots, NULL, 0, &derivation->key, walk));
+    }
     *program = weft__cache_find(ctx->compiler, (*walk)->key);
     if (*program) return WEFT_OK;
     weft__span span = weft__profile_enter(ctx, WEFT__DOING_COMPILE);
@@ -153,23 +204,21 @@ static weft_status derive_run(weft_program *program, const weft_walk *walk, weft
 
 /* Finds the program, then fills in the plan or, if plan is NULL, runs the program. */
 static weft_status derive(weft_context *ctx, const weft_derivation *derivation, weft_memory_plan *plan) {
-    for (size_t i = 0; i < derivation->n_roots; i++) {
-        WEFT_TRY(weft_tensor_status(derivation->roots[i]));
-        if (derivation->roots[i]->leaf)
-            return weft__fail(ctx, WEFT_ERR_STATE,
-                              "the loss was already evaluated: record it again for each step");
-    }
+    opened o = {0};
     weft_tensor **roots = NULL;
     size_t n_roots = 0;
-    WEFT_TRY(gather_roots(ctx, derivation, &roots, &n_roots));
     weft_walk *walk;
     weft_program *program;
-    weft_status status = derive_find(ctx, derivation, roots, n_roots, &walk, &program);
+    weft_status status = open_roots(ctx, derivation, &o);
+    if (status == WEFT_OK) status = gather_roots(ctx, derivation, &roots, &n_roots);
+    if (status == WEFT_OK) status = derive_find(ctx, derivation, roots, n_roots, &o, &walk, &program);
+    if (status == WEFT_ERR_STALE && o.count) status = refuse_again(ctx);
     if (status == WEFT_OK && plan) {
         status = fill_plan(ctx, walk, program, plan);
     } else if (status == WEFT_OK) {
         status = derive_run(program, walk, roots, n_roots, derivation->ahead);
     }
+    shut_recipes(ctx, &o);
     weft__free(ctx, roots);
     return status;
 }

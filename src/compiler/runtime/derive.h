@@ -27,6 +27,9 @@ typedef struct weft_derivation {
     /* Records the rest of the graph. Leaves that it adds must be persistent: variables, or scalars kept with
      * weft_keep, which are read again at each run. */
     weft_status (*build)(void *user, weft_context *ctx, weft_derived *derived);
+    /* Lists the evaluated nodes that `build` needs the recipes of: they are computed again. Free *list with
+     * weft__free. NULL: evaluated nodes are data. */
+    weft_status (*evaluated)(void *user, weft_context *ctx, weft_tensor ***list, size_t *count);
     void *user;
     const weft__ahead *ahead; /* NULL: scalars are not foretold */
 } weft_derivation;

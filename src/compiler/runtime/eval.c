@@ -100,7 +100,7 @@ static weft_status gather_kept(weft_context *ctx, weft_tensor *const *roots, siz
     }
     for (weft_scope *scope = ctx->scope; scope; scope = scope->parent)
         for (weft_tensor *t = scope->nodes; t; t = t->next) {
-            bool listed = !(t->flags & WEFT_NODE_KEPT) || t->leaf || t->error;
+            bool listed = !weft__node_pending(t);
             for (size_t i = 0; i < n_roots && !listed; i++) listed = roots[i] == t;
             if (listed || weft__walk(ctx, &t, 1, NULL, 0, NULL, &walk) != WEFT_OK) continue;
             if (!weft__grow(ctx, out, &capacity, n, sizeof **out))
@@ -181,9 +181,11 @@ weft_status weft_read(weft_tensor *t, void *out, size_t bytes) {
     if (bytes) WEFT_NEED(t->ctx, out);
     weft_context *ctx = t->ctx;
     if (t->leaf == WEFT_LEAF_SCALAR || t->leaf == WEFT_LEAF_RANDOM) {
-        weft_tensor *copy = weft__node(ctx, t->where, WEFT_OP_RESHAPE, (weft_dtype)t->dtype, t->rank,
-                                       t->shape, 1, &t, 0, NULL);
-        return weft_read(copy, out, bytes);
+        weft_tensor *copy = weft_keep(weft__node(ctx, t->where, WEFT_OP_RESHAPE, (weft_dtype)t->dtype,
+                                                 t->rank, t->shape, 1, &t, 0, NULL));
+        const weft_status status = weft_read(copy, out, bytes);
+        weft_free(copy);
+        return status;
     }
     WEFT_TRY(weft_eval(&t, 1));
     size_t offset = (size_t)t->offset * weft_dtype_size((weft_dtype)t->dtype);
@@ -267,6 +269,7 @@ weft_status weft_write(weft_tensor *t, const void *data, size_t bytes) {
     if (bytes) WEFT_NEED(t->ctx, data);
     weft_context *ctx = t->ctx;
     WEFT_TRY(write_bytes(t, data, bytes));
+    weft__node_is_data(t);
     t->storage->write_epoch = ++ctx->epoch;
     t->epoch = ctx->epoch;
     weft__assignments_forget(ctx, t->storage);
@@ -298,6 +301,7 @@ static weft_status make_sinks(weft_tensor *const *variables, weft_tensor *const 
                 return weft__fail(ctx, WEFT_ERR_ARGUMENT, "weft_assign: '%s' is assigned twice",
                                   variables[i]->name);
         sinks[i] = (ir_sink){.variable = variables[i], .value = values[i]};
+        weft__node_is_data(variables[i]);
     }
     return WEFT_OK;
 }
@@ -354,6 +358,7 @@ static weft_status hold(weft_program *program, weft_tensor *const *outputs, size
     WEFT_TRY(new_storages(ctx, outputs, n_outputs, &storages));
     for (size_t i = 0; i < n_outputs; i++) {
         weft__node_settle(outputs[i], storages[i]);
+        weft__recipe_forget(outputs[i]); /* later runs compute other values */
         program->outputs[i] = outputs[i];
         weft__node_hold(program->held[program->n_held++] = outputs[i]);
     }

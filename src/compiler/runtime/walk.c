@@ -20,17 +20,6 @@ static weft_status add_leaf(weft_context *ctx, weft_walk *walk, weft_tensor *t) 
     return WEFT_OK;
 }
 
-/* Fails: node t reads a variable that was written after t was recorded. */
-static weft_status stale(const weft_tensor *t, const weft_tensor *variable) {
-    return weft__fail(t->ctx, WEFT_ERR_STALE,
-                      "%s%s%s reads '%s', which was written after this op was recorded; evaluate the op "
-                      "before the write (weft_eval), or call weft_keep on it before the step",
-                      t->where ? t->where : "", t->where ? ": " : "", weft__op_name(t->op),
-                      variable->name                       ? variable->name
-                      : variable->leaf == WEFT_LEAF_SCALAR ? "a scalar"
-                                                           : "data");
-}
-
 /* Numbers a node whose inputs have their numbers, and adds it to the key. Fails if an input was written after
  * the node was recorded. */
 static weft_status number_node(weft_context *ctx, weft_walk *walk, weft_tensor *t, uint64_t mark,
@@ -55,16 +44,11 @@ static weft_status number_node(weft_context *ctx, weft_walk *walk, weft_tensor *
             weft__hash_u64(h, (uint64_t)t->offset);
             if (storage->divided) weft__hash_u64(h, storage->divided->identity);
         }
+        walk->n_made += t->sources[1] > 0 && !(t->flags & WEFT_NODE_VARIABLE);
         return add_leaf(ctx, walk, t);
     }
-    for (int i = 0; i < t->n_in; i++) {
-        const weft_tensor *in = t->in[i];
-        uint64_t written = in->leaf == WEFT_LEAF_STORAGE  ? in->storage->write_epoch
-                           : in->leaf == WEFT_LEAF_SCALAR ? in->epoch
-                                                          : 0;
-        if (written > t->epoch) return stale(t, in);
-        weft__hash_u64(h, (uint64_t)in->number);
-    }
+    WEFT_TRY(weft__check_fresh(t));
+    for (int i = 0; i < t->n_in; i++) weft__hash_u64(h, (uint64_t)t->in[i]->number);
     if (t->op == WEFT_OP_CONST) {
         if (!walk->constant) walk->constant = t->where ? t->where : "?";
         const weft_attr_const *attr = t->attr;
@@ -88,7 +72,7 @@ static weft_status walk_from(weft_context *ctx, weft_compiler *compiler, weft_te
     while (depth) {
         weft_tensor *t = compiler->stack[depth - 1].t;
         int next = compiler->stack[depth - 1].next++;
-        if (next == (t->leaf ? 0 : t->n_in)) {
+        if (next == t->n_in) {
             depth--;
             WEFT_TRY(number_node(ctx, &compiler->walk, t, mark, storages));
             continue;
@@ -158,7 +142,7 @@ weft_status weft__walk(weft_context *ctx, weft_tensor *const *roots, size_t n_ro
     int storages = 0;
     weft__hash_init(&walk->key);
     walk->loose = walk->key;
-    walk->n_leaves = walk->nodes = walk->n_due = 0;
+    walk->n_leaves = walk->nodes = walk->n_due = walk->n_made = 0;
     walk->constant = NULL;
     walk->first_segment = 0;
     weft__hash_u64(&walk->key, (uint64_t)n_roots << 32 | (uint64_t)n_sinks << 1 | (uint64_t)compiler->fuse);

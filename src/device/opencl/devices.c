@@ -75,8 +75,7 @@ static void opencl_devices_describe(weft__opencl_found *f, cl_platform_id platfo
                 .most_bytes = opencl_devices_number(id, OPENCL_DEVICE_MAX_MEM_ALLOC_SIZE),
                 .local_bytes = opencl_devices_number(id, OPENCL_DEVICE_LOCAL_MEM_SIZE)},
         .platform = platform,
-        .id = id,
-        .vector_bytes = 4 * (int)opencl_devices_number(id, OPENCL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)};
+        .id = id};
     weft_gpu_found *g = &f->gpu;
     text(id, OPENCL_DEVICE_NAME, g->name, sizeof g->name);
     text(id, OPENCL_DRIVER_VERSION, driver, sizeof driver);
@@ -123,14 +122,12 @@ static int opencl_devices_look(const char **why) {
     return count;
 }
 
-/* CPUs get vectors of 16 floats, which are one register with AVX-512 and several elsewhere. Cards get
- * work-groups of work-items. */
+/* Drivers for processors get small work-groups. */
 static void adapt(const weft_gpu_found *found_device, weft_target *target) {
-    const weft__opencl_found *f = (const weft__opencl_found *)found_device;
-    const bool items = weft__opencl_hook.items > 0;
-    target->vectors = f->gpu.cpu && !items;
-    target->vector_bytes = f->vector_bytes;
-    if (items || f->gpu.cpu) target->lanes = items ? weft__opencl_hook.items : 16;
+    enum { ITEMS_ON_PROCESSOR = 64 };
+    const int items = weft__opencl_hook.items;
+    target->on_processor = found_device->cpu && !items;
+    if (found_device->cpu) target->lanes = items ? items : ITEMS_ON_PROCESSOR;
 }
 
 weft_gpu_devices weft__opencl_kind = {.name = "opencl",

@@ -10,7 +10,6 @@ typedef struct weft__opencl_found {
     weft_gpu_found gpu; /* maker: name of the platform */
     cl_platform_id platform;
     cl_device_id id;
-    int vector_bytes;   /* bytes of a register */
     cl_context context; /* shared by all that open the device; NULL before the first one */
 } weft__opencl_found;
 

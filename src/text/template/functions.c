@@ -121,7 +121,7 @@ weft_status weft__jinja_global_strftime_now(jinja_run *run, const jinja_call *ca
     jinja_string format;
     jinja_text text = {0};
     WEFT_TRY(weft__jinja_to_string(run, &call->args[0], &format));
-    if (!localtime_r(&now, &t)) return weft__jinja_fail(run, WEFT_ERR_ARGUMENT, "the time is out of range");
+    if (!gmtime_r(&now, &t)) return weft__jinja_fail(run, WEFT_ERR_ARGUMENT, "the time is out of range");
     for (size_t i = 0; i < format.bytes; i++) {
         char part[32];
         if (format.text[i] != '%') {

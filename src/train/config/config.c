@@ -150,6 +150,7 @@ void weft__config_init(weft__config *config) { memset(config, 0, sizeof *config)
 void weft__config_free(weft__config *config) {
     for (int key = 0; key < WEFT__KEY_COUNT; key++) clear(config, (weft__config_key)key);
     weft__free(NULL, config->file);
+    weft__free(NULL, config->run);
     weft__free(NULL, config->published);
     weft__config_init(config);
 }
@@ -510,9 +511,10 @@ static void config_follow(weft__config *config) {
         config->data_tokenizer = WEFT_TOKENIZER_BPE;
         config->origin[WEFT__KEY_data_tokenizer] = WEFT__ORIGIN_FOUND;
     }
-    const char *source = config->data_path ? weft__config_source((weft__model_type)config->model_type,
-                                                                 config->model_init, config->data_path)
-                                           : NULL;
+    const bool follows = config->data_path && weft__config_follows(config, WEFT__KEY_data_path);
+    const char *source = follows ? weft__config_source((weft__model_type)config->model_type,
+                                                       config->model_init, config->data_path)
+                                 : NULL;
     if (source && weaker(config, WEFT__KEY_data_source, WEFT__KEY_data_path)) {
         find_word(weft__config_rows[WEFT__KEY_data_source].choices, source, &config->data_source);
         config->origin[WEFT__KEY_data_source] = WEFT__ORIGIN_FOUND;

@@ -101,7 +101,10 @@ typedef struct weft__config {
     weft__origin_kind origin[WEFT__KEY_COUNT];
     int line[WEFT__KEY_COUNT]; /* line in the file, from 1 */
     char *file;                /* path of the file, or NULL */
+    char *run;                 /* the run folder whose config.yaml was read, or NULL */
+    bool trusted;              /* the user trusts the run folder */
     char *published;           /* folder or GGUF file that describes the model, or NULL: the keys do */
+    int64_t positions;         /* rows of its table of learned positions; 0: it has none */
     bool packed;               /* its weights stay packed, if the file holds them so */
     int processes;             /* that share each step; 0: this one alone */
     int threads;               /* of the cpu; 0: the default of weft_open */
@@ -166,6 +169,20 @@ const char *weft__config_choice(weft__config_key key, int choice, char buffer[32
 const char *weft__config_value(const weft__config *config, weft__config_key key, char *buffer, size_t bytes);
 /* Returns the source of a value, such as "default", "gpt.yaml:7" or "--set", written to `buffer`. */
 const char *weft__config_origin(const weft__config *config, weft__config_key key, char *buffer, size_t bytes);
+
+/* ---- paths: config_paths.c ---- */
+
+/* Makes the paths of a configuration absolute, so that a run can be resumed from any folder. */
+weft_status weft__config_absolute(weft__config *config);
+/* Remembers the absolute paths as given by the user; of a run that is not trusted, only those that are not
+ * from its config.yaml. Returns false if they cannot be kept. */
+bool weft__config_remember(const weft__config *config);
+/* Tells whether the path of a key may be followed: not, if config.yaml of a run folder names it, it leads out
+ * of the folder, and the user has never given it. weft__config_check_path then returns WEFT_ERR_ARGUMENT, and
+ * weft__config_check_data does for all paths of data. */
+bool weft__config_follows(const weft__config *config, weft__config_key key);
+weft_status weft__config_check_path(const weft__config *config, weft__config_key key);
+weft_status weft__config_check_data(const weft__config *config);
 
 /* Returns the form of the configuration's data. */
 weft__form weft__config_form(const weft__config *config);

@@ -48,13 +48,36 @@ static weft_status take_list(const weft__texts *list, int64_t classes, float *we
     return WEFT_OK;
 }
 
-static weft_status balance(const weft__dataset *dataset, float *weights) {
-    int64_t *counts = weft__class_counts(dataset, WEFT__TRAIN);
-    if (!counts) return weft__fail_oom(NULL, (size_t)dataset->outputs * sizeof *counts, "weights of classes");
-    const double samples = (double)dataset->y[WEFT__TRAIN].shape[0];
-    for (int64_t c = 0; c < dataset->outputs; c++)
-        weights[c] = counts[c] ? (float)(samples / ((double)dataset->outputs * (double)counts[c])) : 0;
-    weft__free(NULL, counts);
+/* Returns the training samples of each class, counted by data.weight: a sample of weight 3 is three. */
+static double *count_rows(const weft__dataset *dataset) {
+    const weft_array *y = &dataset->y[WEFT__TRAIN];
+    const float *weights = dataset->weights[WEFT__TRAIN].data;
+    double *rows = weft__array(NULL, (size_t)dataset->outputs, sizeof *rows);
+    for (int64_t i = 0; rows && y->data && i < y->shape[0]; i++)
+        rows[((const int32_t *)y->data)[i]] += weights ? (double)weights[i] : 1;
+    return rows;
+}
+
+/* Gives all classes that have samples the same sum of weights. */
+static void balance(const double *rows, int64_t classes, float *weights) {
+    for (int64_t c = 0; c < classes; c++) weights[c] = rows[c] > 0 ? (float)(1 / rows[c]) : 0;
+}
+
+/* Divides the weights by their mean over the training samples. */
+static void divide_by_mean(const double *rows, int64_t classes, float *weights) {
+    double all = 0, sum = 0;
+    for (int64_t c = 0; c < classes; c++) all += rows[c], sum += rows[c] * (double)weights[c];
+    for (int64_t c = 0; c < classes && sum > 0; c++) weights[c] = (float)((double)weights[c] * all / sum);
+}
+
+static weft_status weigh(const weft__texts *list, const weft__dataset *dataset, float *weights) {
+    const bool balanced = list->count == 1 && strcmp(list->values[0], "balanced") == 0;
+    if (!balanced) WEFT_TRY(take_list(list, dataset->outputs, weights));
+    double *rows = count_rows(dataset);
+    if (!rows) return weft__fail_oom(NULL, (size_t)dataset->outputs * sizeof *rows, "weights of classes");
+    if (balanced) balance(rows, dataset->outputs, weights);
+    divide_by_mean(rows, dataset->outputs, weights);
+    weft__free(NULL, rows);
     return WEFT_OK;
 }
 
@@ -65,9 +88,7 @@ weft_status weft__class_weights(const weft__config *config, const weft__dataset 
     *weights = weft__array(NULL, (size_t)dataset->outputs, sizeof **weights);
     if (!*weights)
         return weft__fail_oom(NULL, (size_t)dataset->outputs * sizeof **weights, "weights of classes");
-    const bool balanced = list->count == 1 && strcmp(list->values[0], "balanced") == 0;
-    const weft_status status =
-        balanced ? balance(dataset, *weights) : take_list(list, dataset->outputs, *weights);
+    const weft_status status = weigh(list, dataset, *weights);
     if (status == WEFT_OK) return WEFT_OK;
     weft__free(NULL, *weights);
     *weights = NULL;

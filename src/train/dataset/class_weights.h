@@ -5,8 +5,8 @@
 #include "train/dataset/dataset.h"
 
 /* Computes the weights that train.class_weights asks for: [outputs], freed by weft__free(NULL, *weights).
- * *weights is NULL if all classes have weight 1. For `balanced` a weight is samples / (classes * samples of
- * the class), so that all classes count the same. */
+ * *weights is NULL if all classes have weight 1. Their mean over the training samples is 1. For `balanced`
+ * all classes count the same: a weight is samples / (classes * samples of the class). */
 weft_status weft__class_weights(const weft__config *config, const weft__dataset *dataset, float **weights);
 
 /* Returns the number of samples of each class in the splits from training to `last`: [outputs], freed by

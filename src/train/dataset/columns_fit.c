@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
 #include "data/parse.h"
 #include "train/dataset/columns.h"
 
@@ -315,16 +314,6 @@ static weft_status keep_levels(const fit *f, const values *v, weft__column *c) {
     return c->levels ? WEFT_OK : fit_oom(f);
 }
 
-static weft_status check_levels(const fit *f, const weft__column *c) {
-    for (size_t i = 0; i < c->level_count; i++)
-        if (!weft__is_utf8(c->levels[i])) /* run folders store levels as JSON */
-            return weft__fail(f->ctx, WEFT_ERR_FORMAT,
-                              "%s: column \"%.100s\": a value is not UTF-8: convert the file, or set "
-                              "data.kinds=[%.60s=none]",
-                              f->path, c->name, c->name);
-    return WEFT_OK;
-}
-
 static weft_status take_levels(const fit *f, const values *v, weft__column *c, bool given) {
     const size_t all = v->labels.count;
     bool any = false;
@@ -332,8 +321,7 @@ static weft_status take_levels(const fit *f, const values *v, weft__column *c, b
     for (size_t i = 0; i < all; i++) any = any || v->counts[i] > 0;
     if (!any) return leave_out(f, c, "all cells of the training rows are missing");
     c->fill = -1; /* a missing cell is no level */
-    WEFT_TRY(keep_levels(f, v, c));
-    return check_levels(f, c);
+    return keep_levels(f, v, c);
 }
 
 static weft_status fit_category(const fit *f, size_t column, weft__column *c, bool given) {
@@ -353,10 +341,6 @@ static weft_status fit_category(const fit *f, size_t column, weft__column *c, bo
 static weft_status fit_column(const fit *f, size_t column, weft__column *c) {
     weft__column_kind given;
     const char *word = NULL;
-    if (!weft__is_utf8(c->name))
-        return weft__fail(f->ctx, WEFT_ERR_FORMAT,
-                          "%s: the name of column %zu of the inputs is not UTF-8: convert the file", f->path,
-                          column + 1);
     WEFT_TRY(given_kind(f, c->name, &given, &word));
     const bool is_given = given != WEFT__COLUMN_KINDS;
     WEFT_TRY(is_given ? check_kind(f, column, c, given, word) : find_kind(f, column, c));

@@ -10,7 +10,7 @@
 
 static json_t *column_json(const weft__column *c) {
     json_t *object = json_pack("{s:s, s:s}", "name", c->name, "kind", weft__column_row_of(c)->word);
-    if (!object) return NULL; /* the name is not UTF-8 */
+    if (!object) return NULL;
     if (c->kind == WEFT__COLUMN_NONE) {
         json_object_set_new(object, "reason", json_string(c->reason));
         return object;

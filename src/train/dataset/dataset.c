@@ -97,6 +97,7 @@ static weft_status given_tokenizer(weft_context *ctx, const weft__config *config
 weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, const char *run,
                                weft__dataset *dataset) {
     memset(dataset, 0, sizeof *dataset);
+    WEFT_TRY(weft__config_check_data(config));
     dataset->task = (weft__task)config->task;
     if (!is_text(config)) {
         if (run) WEFT_TRY(weft__dataset_describe(ctx, config, run, dataset));
@@ -209,23 +210,26 @@ static weft_array first_rows(const weft_array *array, int64_t rows) {
     return first;
 }
 
-/* The batches that an epoch of streams has tokens for, and those of them that make whole steps. */
-typedef struct stream_batches {
-    int64_t all, whole;
-} stream_batches;
+/* The batches that an epoch of streams has tokens for. */
+static int64_t batches_of_streams(const weft__config *config, int64_t count, int64_t batch) {
+    return (count / batch - 1) / config->model_context;
+}
 
-static stream_batches batches_of_streams(const weft__config *config, int64_t count, int64_t batch) {
-    const int64_t all = (count / batch - 1) / config->model_context;
-    return (stream_batches){all, all - all % config->train_accumulate};
+/* The batches of an epoch of `all` batches that make whole steps; all of them if there is no whole step. */
+static int64_t whole_steps(const weft__config *config, int64_t all) {
+    return all < config->train_accumulate ? all : all - all % config->train_accumulate;
 }
 
 int64_t weft__dataset_left_out(const weft__dataset *dataset, const weft__config *config) {
     const int64_t batch = config->train_batch, count = weft__dataset_samples(dataset, WEFT__TRAIN);
     if (batch < 1 || batch > count) return 0;
-    if (!is_text(config)) return weft__config_is(config, WEFT__TRAIT_WHOLE_BATCHES) ? count % batch : 0;
-    const stream_batches b = batches_of_streams(config, count, batch);
-    if (!config->data_streams || b.all < 1) return 0;
-    return count - batch * ((b.whole > 0 ? b.whole : b.all) * config->model_context + 1);
+    if (!is_text(config))
+        return weft__config_is(config, WEFT__TRAIT_WHOLE_BATCHES)
+                   ? count - batch * whole_steps(config, count / batch)
+                   : 0;
+    const int64_t all = batches_of_streams(config, count, batch);
+    if (!config->data_streams || all < 1) return 0;
+    return count - batch * (whole_steps(config, all) * config->model_context + 1);
 }
 
 static weft_status text_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
@@ -237,8 +241,9 @@ static weft_status text_loader(weft_context *ctx, const weft__dataset *dataset, 
     if (split != WEFT__TRAIN && count > 1 && count <= context) context = count - 1;
     /* Cuts an epoch of streams to whole steps, because states restart between epochs. */
     if (options->streams && options->batch > 0) {
-        const stream_batches b = batches_of_streams(config, count, options->batch);
-        if (b.whole < b.all && b.whole > 0) count = options->batch * (b.whole * context + 1);
+        const int64_t all = batches_of_streams(config, count, options->batch),
+                      whole_batches = whole_steps(config, all);
+        if (whole_batches < all) count = options->batch * (whole_batches * context + 1);
     }
     if (weft__mul(options->batch, context, &window) && count > 0)
         count = limit(most, window, count - 1) + 1; /* the last token is only a target */
@@ -279,6 +284,7 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
         .in_order = split != WEFT__TRAIN,
         .streams = split == WEFT__TRAIN && config->data_streams,
         .seed = (uint64_t)config->train_seed,
+        .accumulate = split == WEFT__TRAIN ? (int)config->train_accumulate : 1,
         .scale = dataset->scale,
         .drop_last = split == WEFT__TRAIN && weft__config_is(config, WEFT__TRAIT_WHOLE_BATCHES),
         .images = weft__dataset_images(dataset, &(weft__image_places){.files = dataset->paths[split].data,
@@ -351,18 +357,17 @@ static json_t *dataset_describe(const weft__dataset *d) {
                json_object_set_new(object, "pixel_deviation", floats(d->pixel_deviation, d->image[0])) == 0;
     }
     if (made && d->classes) made = json_object_set_new(object, "classes", texts(d->classes, d->outputs)) == 0;
-    json_t *names = made && d->columns ? texts(d->columns, d->features) : NULL;
-    if (names) { /* names that are not UTF-8 are not stored; columns are then matched by position */
-        made = json_object_set_new(object, "columns", names) == 0;
-        if (d->target) json_object_set_new(object, "target", json_string(d->target));
-    }
+    if (made && d->columns)
+        made = json_object_set_new(object, "columns", texts(d->columns, d->features)) == 0;
+    if (made && d->columns && d->target)
+        made = json_object_set_new(object, "target", json_string(d->target)) == 0;
     if (made && d->texts) {
         made = json_object_set_new(object, "texts", texts(d->text_columns, (int64_t)d->text_count)) == 0;
         json_object_set_new(object, "target", json_string(d->target));
         json_object_set_new(object, "new_head", json_boolean(d->new_head));
     }
-    json_t *table = made && d->table.count > 0 ? weft__columns_json(&d->table) : NULL;
-    if (table) made = json_object_set_new(object, "table", table) == 0; /* NULL: as above */
+    if (made && d->table.count > 0)
+        made = json_object_set_new(object, "table", weft__columns_json(&d->table)) == 0;
     if (made && d->vocabulary > 0)
         made = json_object_set_new(object, "vocabulary", json_integer(d->vocabulary)) == 0;
     return made ? object : NULL;

@@ -6,7 +6,6 @@
 #include <weft/published.h>
 
 #include "base/text.h"
-#include "base/utf8.h"
 #include "data/parse.h"
 #include "train/dataset/dataset_summary.h"
 #include "train/dataset/texts.h"
@@ -140,9 +139,6 @@ static weft_status find_texts(weft__texts_table *t, const weft__dataset *d) {
 static weft_status note_columns(const weft__texts_table *t, weft__dataset *d) {
     const char *names[2] = {t->table.columns[t->column[0]], t->table.columns[t->column[t->count - 1]]};
     if (d->text_columns) return WEFT_OK;
-    if (!weft__is_utf8(names[0]) || !weft__is_utf8(names[1]) || !weft__is_utf8(t->table.columns[t->target]))
-        return weft__fail(t->ctx, WEFT_ERR_FORMAT,
-                          "%s: the names of the columns are not UTF-8: convert the file", t->path);
     d->text_columns = weft__strings_pack(t->ctx, names, t->count);
     d->text_count = t->count;
     d->target = weft__strdup(t->ctx, t->table.columns[t->target]);

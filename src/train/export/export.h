@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "device/c99/c99.h"
 #include "optim/optimizer.h"
+#include "train/run/output.h"
 #include "train/run/use.h"
 
 enum { WEFT__EXPORT_PATH = 4096 };
@@ -14,25 +15,37 @@ enum { WEFT__EXPORT_PATH = 4096 };
 typedef struct weft__exported {
     char files[3][WEFT__EXPORT_PATH]; /* "" where there is none */
     int64_t weights, memory, state;   /* bytes; of C source only */
+    int64_t positions, of; /* learned positions, if the run has fewer than the published model; else 0 */
 } weft__exported;
 
 typedef struct weft__export_options {
     const char *folder, *name;
-    int64_t batch; /* samples of a training step; 0: the source only predicts */
+    const weft__output *output; /* the rule of the files */
+    int64_t batch;              /* samples of a training step; 0: the source only predicts */
 } weft__export_options;
 
 /* Writes FOLDER/NAME.c and FOLDER/NAME.h, and FOLDER/NAME.bin if there are many weights. The model must be
  * open on the device c99, with its optimizer if the source trains. All names in the source begin with `name`,
- * which must be a C identifier. Files that `weft export` wrote are replaced; others are refused. After a
- * failure no new file remains. */
+ * which must be a C identifier. After a failure no new file remains. */
 weft_status weft__export_c(weft__use *use, const weft__export_options *options, weft__exported *exported);
+
+/* Return whether `weft export` wrote a file: C source, weights, config.json of a gpt2. */
+bool weft__export_c_wrote(const char *path);
+bool weft__export_safetensors_wrote(const char *path);
+bool weft__export_gpt2_wrote(const char *path);
 
 /* Writes the weights, and in the file's metadata all that is needed to use them (docs/export.md). */
 weft_status weft__export_safetensors(weft__use *use, const char *run, const char *path,
                                      weft__exported *exported);
 
-/* Writes the weights of a gpt as GPT-2's are published, and config.json beside them. */
-weft_status weft__export_gpt2(weft__use *use, const char *path, weft__exported *exported);
+/* Writes the weights of a gpt as GPT-2's are published, and config.json, if `config` allows it, beside them.
+ */
+weft_status weft__export_gpt2(weft__use *use, const char *path, const weft__output *config,
+                              weft__exported *exported);
+
+/* Refuse runs that the format is not for. */
+weft_status weft__export_needs_published(const weft__use *use, const char *format);
+weft_status weft__export_needs_adapters(const weft__use *use, const char *format);
 
 /* Writes the weights and the files that describe the model into a folder that transformers reads. */
 weft_status weft__export_published(weft__use *use, const char *folder, weft__exported *exported);
@@ -107,6 +120,27 @@ typedef struct weft__export_step {
  * weft__export_step_free, also after a failure. */
 weft_status weft__export_step_make(weft__use *use, int64_t batch, weft__export_step *step);
 void weft__export_step_free(weft__use *use, weft__export_step *step);
+
+/* ---- export_check.c: reading back ---- */
+
+/* Compares the published model at `path`, a folder or a GGUF file, with the one that was exported: `model`,
+ * or the files `from`, which may be NULL if there is a model. `file` NULL: the weights are those of `path`;
+ * else this file of GPT-2's format. `format`, a word of formats.def, says how far the logits of a few tokens
+ * may be off. */
+weft_status weft__export_check(weft_module *model, const char *from, const char *path, const char *file,
+                               const char *format);
+
+/* Compares the adapters in a file, GGUF or peft's, with those of the model. `base` has the weights to which
+ * they are added. */
+weft_status weft__export_check_adapters(weft_module *model, const char *from, const char *base,
+                                        const char *path, bool gguf);
+
+/* Checks that the brackets of C source are closed, and that it has all functions of its header. */
+weft_status weft__export_check_source(const char *path, const char *header, const char *body,
+                                      const char *name);
+
+/* Returns `status`. If it is a failure, the file is removed, and the message says so. */
+weft_status weft__export_keep(weft_context *ctx, weft_status status, const char *path);
 
 /* ---- export_text.c: pieces of C source ---- */
 

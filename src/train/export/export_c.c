@@ -272,41 +272,46 @@ static weft_status render_blob(const weft__export_source *s, exported_file *file
     return WEFT_OK;
 }
 
-/* Refuses a file that somebody else wrote. */
-static weft_status check_target(exported_file *file) {
+bool weft__export_c_wrote(const char *path) {
     char head[200] = "";
-    FILE *f = fopen(file->path, "rb");
-    if (!f && (errno == ENOENT || errno == ENOTDIR)) return WEFT_OK; /* making the folder says the rest */
-    if (!f) return weft__fail(NULL, WEFT_ERR_IO, "export: %s exists already and cannot be read", file->path);
+    FILE *f = fopen(path, "rb");
+    if (!f) return false;
     const size_t size = fread(head, 1, sizeof head - 1, f);
     fclose(f);
     head[size] = '\0';
-    file->existed = true;
-    if (strstr(head, "written by weft export") || memcmp(head, WEFT__EXPORT_MAGIC, 8) == 0) return WEFT_OK;
-    return weft__fail(
-        NULL, WEFT_ERR_ARGUMENT,
-        "export: %s exists already and is not a file of weft export: choose another --out or --name",
-        file->path);
+    return strstr(head, "written by weft export") || memcmp(head, WEFT__EXPORT_MAGIC, 8) == 0;
+}
+
+/* Reads a file back. */
+static weft_status check_file(const exported_file *file) {
+    weft_bytes bytes;
+    WEFT_TRY(weft_read_file(NULL, file->path, file->size + 1, &bytes));
+    const bool same = bytes.size == file->size && memcmp(bytes.data, file->bytes, bytes.size) == 0;
+    weft_bytes_free(NULL, &bytes);
+    return same ? WEFT_OK : weft__fail(NULL, WEFT_ERR_IO, "%s: the file is not what was written", file->path);
 }
 
 /* Writes the files. After a failure, those that are new are removed; a mix of old and new files does not
  * compile, because their ids differ. */
-static weft_status write_files(const char *folder, exported_file *files, int count) {
+static weft_status write_files(const weft__export_options *options, exported_file *files, int count) {
     weft_status status = WEFT_OK;
     for (int i = 0; i < count && status == WEFT_OK; i++)
-        if (files[i].bytes) status = check_target(&files[i]);
-    if (status == WEFT_OK) status = weft_make_folder(NULL, folder);
+        if (files[i].bytes) status = weft__output_file(options->output, files[i].path);
+    if (status == WEFT_OK) status = weft_make_folder(NULL, options->folder);
     for (int i = 0; i < count && status == WEFT_OK; i++) {
         if (!files[i].bytes) continue;
+        files[i].existed = access(files[i].path, F_OK) == 0;
         status = weft_write_file(NULL, files[i].path, files[i].bytes, files[i].size);
         files[i].written = status == WEFT_OK;
+        if (status == WEFT_OK) status = check_file(&files[i]);
     }
     for (int i = 0; i < count && status != WEFT_OK; i++)
         if (files[i].written && !files[i].existed) unlink(files[i].path);
     return status;
 }
 
-static weft_status write_all(const weft__export_source *s, const char *folder, weft__exported *exported) {
+static weft_status write_all(const weft__export_source *s, const weft__export_options *options,
+                             weft__exported *exported) {
     static const char *const endings[3] = {"bin", "h", "c"}; /* the source comes last */
     exported_file files[3] = {{0}};
     weft_status status = render_blob(s, &files[0]);
@@ -314,12 +319,14 @@ static weft_status write_all(const weft__export_source *s, const char *folder, w
         char name[WEFT__EXPORT_NAME];
         snprintf(name, sizeof name, "%s.%s", s->name, endings[i]);
         files[i].path = exported->files[i];
-        if (!weft__join(exported->files[i], WEFT__EXPORT_PATH, folder, name))
-            status = weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", folder);
+        if (!weft__join(exported->files[i], WEFT__EXPORT_PATH, options->folder, name))
+            status = weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", options->folder);
     }
     if (status == WEFT_OK) status = render(s, weft__export_header, &files[1]);
     if (status == WEFT_OK) status = render(s, weft__export_body, &files[2]);
-    if (status == WEFT_OK) status = write_files(folder, files, 3);
+    if (status == WEFT_OK)
+        status = weft__export_check_source(files[2].path, files[1].bytes, files[2].bytes, s->name);
+    if (status == WEFT_OK) status = write_files(options, files, 3);
     if (!s->blob) exported->files[0][0] = '\0';
     for (int i = 0; i < 3; i++) weft__free(NULL, files[i].bytes);
     return status;
@@ -328,7 +335,7 @@ static weft_status write_all(const weft__export_source *s, const char *folder, w
 weft_status weft__export_c(weft__use *use, const weft__export_options *options, weft__exported *exported) {
     weft__export_source s = {.use = use, .name = options->name};
     weft_status status = export_prepare(&s, options->batch);
-    if (status == WEFT_OK) status = write_all(&s, options->folder, exported);
+    if (status == WEFT_OK) status = write_all(&s, options, exported);
     exported->weights = s.weights;
     if (s.state) exported->weights -= s.state - WEFT__EXPORT_STATE_HEAD - s.learnt; /* the optimizer's */
     exported->memory = s.memory;

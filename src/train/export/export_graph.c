@@ -126,7 +126,7 @@ static weft_status record_gpt(weft__use *use, weft__export_graph *g, weft_tensor
     const int32_t zero = 0;
     weft_context *ctx = use->model.ctx;
     weft_tensor *variable, *next;
-    g->cache = weft_gpt_cache_new(use->model.module);
+    g->cache = weft_gpt_cache_new_sized(use->model.module, use->config.model_context);
     if (!g->cache) return weft_last_status(ctx);
     g->position = weft_from(ctx, WEFT_I32, 0, NULL, &zero);
     g->output = weft__gpt_cache_record(g->cache, g->input, g->position, NULL);

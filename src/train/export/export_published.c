@@ -1,12 +1,14 @@
 /* Exports a run that began with a published model as a folder that transformers reads, its adapters as one
  * that peft reads, or the model as a GGUF file of llama.cpp. Must not know: how weights are named
  * (weft_published_save). Read next: weft/published.h. */
-#include <weft/published.h>
+#include <unistd.h>
 
+#include "nn/module.h"
+#include "published/published.h"
 #include "train/export/export.h"
 
 /* Refuses runs that did not begin with a published model. */
-static weft_status check_published(const weft__use *use, const char *format) {
+weft_status weft__export_needs_published(const weft__use *use, const char *format) {
     if (use->config.published) return WEFT_OK;
     return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                       "export: --to %s is for runs that began with a published model (model.init): use "
@@ -14,11 +16,39 @@ static weft_status check_published(const weft__use *use, const char *format) {
                       format);
 }
 
-weft_status weft__export_gguf(weft__use *use, const char *path, const char *type, weft__exported *exported) {
-    WEFT_TRY(check_published(use, "gguf"));
-    WEFT_TRY(weft_published_save_gguf(use->model.module, use->config.published, path, type));
-    snprintf(exported->files[0], WEFT__EXPORT_PATH, "%s", path);
+/* Notes whether the run has all positions of the published model. */
+static weft_status note_positions(const weft__use *use, weft__exported *exported) {
+    weft__published p;
+    if (!use->config.positions) return WEFT_OK;
+    WEFT_TRY(weft__published_read(NULL, use->config.published, &p));
+    if (use->config.positions >= p.context) return WEFT_OK;
+    exported->positions = use->config.positions;
+    exported->of = p.context;
     return WEFT_OK;
+}
+
+/* The names are shorter than those of the files that were written, so they fit. */
+static void name_files(const char *folder, const char *weights, const char *config,
+                       weft__exported *exported) {
+    if (!weft__join(exported->files[0], WEFT__EXPORT_PATH, folder, weights) ||
+        !weft__join(exported->files[1], WEFT__EXPORT_PATH, folder, config))
+        exported->files[0][0] = exported->files[1][0] = '\0';
+}
+
+weft_status weft__export_keep(weft_context *ctx, weft_status status, const char *path) {
+    if (status == WEFT_OK) return WEFT_OK;
+    unlink(path);
+    return weft__fail(ctx, status, "export: what was written cannot be used, and was removed: %s",
+                      weft_last_error(ctx));
+}
+
+weft_status weft__export_gguf(weft__use *use, const char *path, const char *type, weft__exported *exported) {
+    WEFT_TRY(weft__export_needs_published(use, "gguf"));
+    WEFT_TRY(note_positions(use, exported));
+    weft_module *m = use->model.module;
+    WEFT_TRY(weft_published_save_gguf(m, use->config.published, path, type));
+    snprintf(exported->files[0], WEFT__EXPORT_PATH, "%s", path);
+    return weft__export_keep(m->ctx, weft__export_check(m, use->config.published, path, NULL, type), path);
 }
 
 weft_status weft__export_files(const char *from, const char *path, const char *type) {
@@ -27,22 +57,25 @@ weft_status weft__export_files(const char *from, const char *path, const char *t
     const weft_status status = weft_published_quantize(ctx, from, path, type);
     if (status != WEFT_OK) weft__fail(NULL, status, "%s", weft_last_error(ctx));
     weft_close(ctx);
-    return status;
+    if (status != WEFT_OK) return status;
+    return weft__export_keep(NULL, weft__export_check(NULL, from, path, NULL, type), path);
 }
 
 weft_status weft__export_published(weft__use *use, const char *folder, weft__exported *exported) {
     const weft_dtype compute = weft__model_compute(&use->config);
     const weft_dtype dtype = compute == WEFT_BF16 || compute == WEFT_F16 ? compute : WEFT_F32;
-    WEFT_TRY(check_published(use, "huggingface"));
+    WEFT_TRY(note_positions(use, exported));
     WEFT_TRY(weft_make_folder(NULL, folder));
-    WEFT_TRY(weft_published_save(use->model.module, use->config.published, folder, dtype));
-    if (!weft__join(exported->files[0], WEFT__EXPORT_PATH, folder, "model.safetensors") ||
-        !weft__join(exported->files[1], WEFT__EXPORT_PATH, folder, "config.json"))
-        exported->files[0][0] = exported->files[1][0] = '\0';
-    return WEFT_OK;
+    weft_module *m = use->model.module;
+    const char *from = use->config.published;
+    WEFT_TRY(weft_published_save(m, from, folder, dtype));
+    name_files(folder, "model.safetensors", "config.json", exported);
+    const weft_status status = weft__export_check(m, from, folder, NULL, weft_dtype_name(dtype));
+    if (status != WEFT_OK) weft__published_uncopy(from, folder);
+    return weft__export_keep(m->ctx, status, exported->files[0]);
 }
 
-static weft_status check_adapters(const weft__use *use, const char *format) {
+weft_status weft__export_needs_adapters(const weft__use *use, const char *format) {
     if (use->config.lora_rank > 0) return WEFT_OK;
     return weft__fail(
         NULL, WEFT_ERR_ARGUMENT,
@@ -50,18 +83,22 @@ static weft_status check_adapters(const weft__use *use, const char *format) {
 }
 
 weft_status weft__export_gguf_lora(weft__use *use, const char *path, weft__exported *exported) {
-    WEFT_TRY(check_adapters(use, "gguf-lora"));
-    WEFT_TRY(weft_published_save_gguf_lora(use->model.module, use->config.published, path));
+    WEFT_TRY(weft__export_needs_adapters(use, "gguf-lora"));
+    const weft__config *c = &use->config;
+    weft_module *m = use->model.module;
+    WEFT_TRY(weft_published_save_gguf_lora(m, c->published, path));
     snprintf(exported->files[0], WEFT__EXPORT_PATH, "%s", path);
-    return WEFT_OK;
+    return weft__export_keep(m->ctx, weft__export_check_adapters(m, c->published, c->model_init, path, true),
+                             path);
 }
 
 weft_status weft__export_peft(weft__use *use, const char *folder, weft__exported *exported) {
-    WEFT_TRY(check_adapters(use, "peft"));
-    WEFT_TRY(
-        weft_published_save_lora(use->model.module, use->config.published, use->config.model_init, folder));
-    if (!weft__join(exported->files[0], WEFT__EXPORT_PATH, folder, "adapter_model.safetensors") ||
-        !weft__join(exported->files[1], WEFT__EXPORT_PATH, folder, "adapter_config.json"))
-        exported->files[0][0] = exported->files[1][0] = '\0';
-    return WEFT_OK;
+    const weft__config *c = &use->config;
+    weft_module *m = use->model.module;
+    WEFT_TRY(weft_published_save_lora(m, c->published, c->model_init, folder));
+    name_files(folder, "adapter_model.safetensors", "adapter_config.json", exported);
+    const char *path = exported->files[0];
+    const weft_status status = weft__export_check_adapters(m, c->published, c->model_init, path, false);
+    if (status != WEFT_OK) unlink(exported->files[1]);
+    return weft__export_keep(m->ctx, status, path);
 }

@@ -7,6 +7,7 @@
 
 #include <weft/data.h>
 
+#include "io/publish.h"
 #include "train/export/export.h"
 #include "train/run/run_dir.h"
 
@@ -58,6 +59,17 @@ static weft_status gather(const weft__use *use, const char *run, metadata *m) {
     return add_file(m, run, "tokenizer.json", "tokenizer.json");
 }
 
+bool weft__export_safetensors_wrote(const char *path) {
+    weft_safetensors *file;
+    size_t count = 0;
+    bool found = false;
+    if (weft_safetensors_open(NULL, path, &file) != WEFT_OK) return false;
+    const weft_metadata *list = weft_safetensors_metadata(file, &count);
+    for (size_t i = 0; i < count; i++) found = found || strcmp(list[i].key, "weft") == 0;
+    weft_safetensors_close(file);
+    return found;
+}
+
 weft_status weft__export_safetensors(weft__use *use, const char *run, const char *path,
                                      weft__exported *exported) {
     weft_entry *entries = NULL;
@@ -70,5 +82,6 @@ weft_status weft__export_safetensors(weft__use *use, const char *run, const char
     weft_entries_free(use->model.ctx, entries, count);
     for (size_t i = 0; i < m.n_texts; i++) weft__free(NULL, m.texts[i]);
     snprintf(exported->files[0], WEFT__EXPORT_PATH, "%s", path);
-    return status;
+    if (status != WEFT_OK || weft__is_stream(path)) return status; /* the writer has compared the bytes */
+    return weft__export_keep(use->model.ctx, weft_module_load(use->model.module, path), path);
 }

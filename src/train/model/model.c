@@ -6,6 +6,7 @@
 
 #include <weft/published.h>
 
+#include "base/option.h"
 #include "data/loss.h"
 #include "nn/module.h"
 #include "published/published.h"
@@ -80,7 +81,7 @@ weft_status weft__model_take_tokens(const weft__config *config, const weft__data
 
 weft_status weft__model_activation(const weft__config *config, weft_context *ctx,
                                    weft_activation_kind *activation) {
-    *activation = (weft_activation_kind)config->model_activation;
+    *activation = (weft_activation_kind)(WEFT_IDENTITY + config->model_activation);
     if (*activation != WEFT_IDENTITY) return WEFT_OK;
     return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                       "model.activation: %s: layers without a nonlinearity between them act as one layer",
@@ -133,6 +134,7 @@ weft_status weft__model_vocab(weft__config *config) {
 weft_status weft__model_init(weft__model *model, const weft__config *config) {
     if (!config->model_init || !weft__config_for(WEFT__KEY_model_init, (weft__model_type)config->model_type))
         return WEFT_OK;
+    WEFT_TRY(weft__config_check_path(config, WEFT__KEY_model_init));
     if (model->new_head) return weft__published_load_body(model->module, config->model_init);
     return (config->published ? weft_published_load : weft_gpt_load)(model->module, config->model_init);
 }
@@ -160,7 +162,7 @@ static weft_status schedule(const weft__model *model, const weft__config *config
                                   .min_lr = config->schedule_min_lr,
                                   .every = config->schedule_every > 0 ? (uint64_t)config->schedule_every
                                                                       : (steps + 2) / 3,
-                                  .factor = config->schedule_factor};
+                                  .factor = weft__given(config->schedule_factor)};
     WEFT_TRY(weft_optimizer_schedule(model->optimizer, &course));
     if (config->train_precision != WEFT__PRECISION_F16) return WEFT_OK;
     return weft_optimizer_scale_loss(model->optimizer,
@@ -183,9 +185,9 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
     const double lr = config->optimizer_lr, decay = config->optimizer_weight_decay + model->ridge,
                  clip = config->optimizer_clip, l1 = config->optimizer_l1 + model->lasso;
     const weft_adam_options adam = {.lr = lr,
-                                    .beta1 = config->optimizer_betas.values[0],
-                                    .beta2 = config->optimizer_betas.values[1],
-                                    .eps = config->optimizer_eps,
+                                    .beta1 = weft__given(config->optimizer_betas.values[0]),
+                                    .beta2 = weft__given(config->optimizer_betas.values[1]),
+                                    .eps = weft__given(config->optimizer_eps),
                                     .weight_decay = decay,
                                     .decay_matrices_only = true,
                                     .clip = clip,
@@ -212,8 +214,8 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
     case WEFT__OPTIMIZER_RMSPROP:
         model->optimizer =
             weft_rmsprop(model->module, &(weft_rmsprop_options){.lr = lr,
-                                                                .alpha = config->optimizer_alpha,
-                                                                .eps = config->optimizer_eps,
+                                                                .alpha = weft__given(config->optimizer_alpha),
+                                                                .eps = weft__given(config->optimizer_eps),
                                                                 .momentum = config->optimizer_momentum,
                                                                 .weight_decay = decay,
                                                                 .decay_matrices_only = true,

@@ -1,6 +1,7 @@
 /* model.type gpt. Must not know: the loop. Read next: weft/nn.h. */
 #include <weft/published.h>
 
+#include "base/option.h"
 #include "train/model/model_kind.h"
 
 /* The choices of model.mlp and model.rotary_pairs in config_keys.def. The choices of norms and positions have
@@ -27,8 +28,10 @@ static weft_status model_gpt_build(const weft__config *config, const weft__datas
     if (config->published) {
         /* a run keeps config.json, which does not tell how weights are packed */
         const char *from = model->packed && config->lora_rank > 0 ? config->model_init : config->published;
+        /* shorter texts in training take no positions from the model */
+        const int64_t context = config->positions ? config->positions : config->model_context;
         model->module = weft_published_new(model->ctx, from,
-                                           &(weft_published_options){.context = config->model_context,
+                                           &(weft_published_options){.context = context,
                                                                      .dropout = config->model_dropout,
                                                                      .head_chunks = config->train_head_chunks,
                                                                      .dtype = dtype,
@@ -53,7 +56,7 @@ static weft_status model_gpt_build(const weft__config *config, const weft__datas
                             .gated = config->model_mlp == SWIGLU,
                             .kv_heads = config->model_kv_heads,
                             .hidden = config->model_mlp_width,
-                            .eps = config->model_norm_eps,
+                            .eps = weft__given(config->model_norm_eps),
                             .rotation = {.base = config->model_rotary_base,
                                          .interleaved = config->model_rotary_pairs == NEIGHBOURS}});
     return config->lora_rank == 0

@@ -2,6 +2,7 @@
  * Read next: model_gpt.c. */
 #include <string.h>
 
+#include "base/option.h"
 #include "base/text.h"
 #include "published/published.h"
 #include "train/model/published.h"
@@ -105,15 +106,16 @@ static weft_status describe(weft__config *config, const char *path, const propos
     SET(model_untied_head, p.gpt.untied_head);
     SET(model_bias, !p.gpt.no_bias);
     SET(model_norm, (int)p.gpt.norm);
-    SET(model_norm_eps, p.gpt.eps);
+    SET(model_norm_eps, weft__value_or(p.gpt.eps, 1e-5));
     SET(model_positions, (int)p.gpt.positions);
     SET(model_rotary_base, p.gpt.rotation.base > 0 ? p.gpt.rotation.base : config->model_rotary_base);
     SET(model_mlp, p.gpt.gated);
+    config->positions = p.gpt.positions == WEFT_POSITION_LEARNED ? p.context : 0;
     PROPOSE(model_context, weft__smaller(p.context, of->context));
     PROPOSE(optimizer_lr, config->lora_rank > 0 ? of->lr_of_adapters : of->lr);
     PROPOSE(schedule_min_lr, config->optimizer_lr / 10);
     PROPOSE(train_batch, of->batch);
-    if (f.status == WEFT_OK && config->model_context > p.context && p.gpt.positions == WEFT_POSITION_LEARNED)
+    if (f.status == WEFT_OK && config->positions && config->model_context > p.context)
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "model.context: %lld tokens are more than the %lld positions of %s",
                           (long long)config->model_context, (long long)p.context, path);

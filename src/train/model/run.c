@@ -18,9 +18,9 @@ struct weft_run {
 
 /* ---- life ---- */
 
-static weft_status run_load(weft_run *run, const char *folder, const char *checkpoint) {
+static weft_status run_load(weft_run *run, const char *folder, const char *checkpoint, bool trusted) {
     weft_context *ctx = run->ctx;
-    WEFT_TRY(weft__trained_config(folder, &run->config));
+    WEFT_TRY(weft__trained_config(folder, trusted, &run->config));
     WEFT_TRY(weft__config_resolve(&run->config));
     WEFT_TRY(weft__dataset_describe(ctx, &run->config, folder, &run->dataset));
     WEFT_TRY(weft__model_build(ctx, &run->config, &run->dataset, NULL, &run->model));
@@ -29,12 +29,13 @@ static weft_status run_load(weft_run *run, const char *folder, const char *check
     return weft__model_merge(&run->model, &run->config);
 }
 
-static weft_status run_open(weft_context *ctx, const char *folder, const char *checkpoint, weft_run **out) {
+static weft_status run_open(weft_context *ctx, const char *folder, const char *checkpoint, bool trusted,
+                            weft_run **out) {
     weft_run *run = weft__zalloc(ctx, sizeof *run);
     if (!run) return weft__fail_oom(ctx, sizeof *run, "a run");
     run->ctx = ctx;
     weft__config_init(&run->config);
-    const weft_status status = run_load(run, folder, checkpoint);
+    const weft_status status = run_load(run, folder, checkpoint, trusted);
     if (status == WEFT_OK) {
         *out = run;
         return WEFT_OK;
@@ -48,7 +49,7 @@ weft_status weft_run_open(weft_context *ctx, const char *folder, weft_run **out)
     WEFT_NEED(ctx, out);
     *out = NULL;
     WEFT_NEED(ctx, folder);
-    return run_open(ctx, folder, NULL, out);
+    return run_open(ctx, folder, NULL, false, out);
 }
 
 weft_status weft_run_open_checkpoint(weft_context *ctx, const char *folder, const char *checkpoint,
@@ -57,7 +58,16 @@ weft_status weft_run_open_checkpoint(weft_context *ctx, const char *folder, cons
     WEFT_NEED(ctx, out);
     *out = NULL;
     WEFT_NEED(ctx, folder);
-    return run_open(ctx, folder, checkpoint, out);
+    return run_open(ctx, folder, checkpoint, false, out);
+}
+
+weft_status weft_run_open_trusted(weft_context *ctx, const char *folder, const char *checkpoint,
+                                  weft_run **out) {
+    WEFT_NEED(NULL, ctx);
+    WEFT_NEED(ctx, out);
+    *out = NULL;
+    WEFT_NEED(ctx, folder);
+    return run_open(ctx, folder, checkpoint, true, out);
 }
 
 void weft_run_close(weft_run *run) {

@@ -14,7 +14,30 @@
 
 #define PATH_BYTES 4096
 
-weft_status weft__trained_config(const char *run, weft__config *config) {
+/* Older runs kept only model.context positions of the published model, as their checkpoints tell. One that
+ * cannot be read says so when its weights are loaded. */
+static weft_status take_positions(const char *run, weft__config *config) {
+    char path[PATH_BYTES];
+    uint64_t step;
+    size_t count = 0, at;
+    weft_safetensors *file;
+    weft_entry_info table;
+    if (config->positions <= config->model_context || config->lora_rank > 0) return WEFT_OK;
+    weft_status status = weft_checkpoint_list(NULL, run, &step, 1, &count);
+    if (status != WEFT_OK || count == 0) return WEFT_OK;
+    const int n = snprintf(path, sizeof path, "%s/checkpoints/step-%llu/model.safetensors", run,
+                           (unsigned long long)step);
+    if (n < 0 || n >= PATH_BYTES) return WEFT_OK;
+    status = weft_safetensors_open(NULL, path, &file);
+    if (status != WEFT_OK) return status == WEFT_ERR_OOM ? status : WEFT_OK;
+    if (weft_safetensors_find(file, "wpe.weight", &at) && weft_safetensors_entry(file, at, &table) &&
+        table.rank == 2 && table.shape[0] == config->model_context)
+        config->positions = table.shape[0];
+    weft_safetensors_close(file);
+    return WEFT_OK;
+}
+
+weft_status weft__trained_config(const char *run, bool trusted, weft__config *config) {
     char path[PATH_BYTES];
     if (!weft__is_run(run) && weft_published_is(run)) return weft__model_use_published(config, run);
     if (!weft__is_run(run) || !weft__join(path, sizeof path, run, "config.yaml"))
@@ -23,10 +46,15 @@ weft_status weft__trained_config(const char *run, weft__config *config) {
                           "config.json, and is no GGUF file); 'weft runs' lists the runs",
                           run);
     WEFT_TRY(weft__config_read(config, path));
+    config->trusted = trusted;
+    if (!(config->run = weft__strdup(NULL, run))) return weft__fail_oom(NULL, strlen(run), "a path");
+    if (trusted) weft__config_remember(config);
+    if (config->lora_rank > 0) WEFT_TRY(weft__config_check_path(config, WEFT__KEY_model_init));
     weft__config_one_device(config);
     if (!weft__join(path, sizeof path, run, WEFT__PUBLISHED_FOLDER) || !weft_published_is(path))
         return WEFT_OK;
-    return weft__model_describe_published(config, path);
+    WEFT_TRY(weft__model_describe_published(config, path));
+    return take_positions(run, config);
 }
 
 /* ---- checkpoints ---- */

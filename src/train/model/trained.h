@@ -5,9 +5,9 @@
 
 #include "train/model/model.h"
 
-/* Reads the configuration of a run folder, for using its model: `devices` is cleared. The caller frees
- * *config with weft__config_free, also after a failure. */
-weft_status weft__trained_config(const char *run, weft__config *config);
+/* Reads the configuration of a run folder, for using its model: `devices` is cleared. trusted: its paths are
+ * followed, now and later. The caller frees *config with weft__config_free, also after a failure. */
+weft_status weft__trained_config(const char *run, bool trusted, weft__config *config);
 
 /* Refuses a checkpoint that was made with another configuration or other data. Training on would not be the
  * same run. dataset NULL: the data are not compared. */

@@ -47,6 +47,7 @@ static void metric_chart(FILE *out, const overlay *o, const weft__metric *metric
 
 static weft_status put_overlay(FILE *out, void *user) {
     const overlay *o = user;
+    fputs(o->scatters ? WEFT__PAGE_BEGIN : WEFT__PAGE_BY("compare"), out); /* scatters are of a sweep */
     weft__page_head(out, o->title);
     fprintf(out, "<body>\n<h1>");
     weft__html_text(out, o->title, strlen(o->title));

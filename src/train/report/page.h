@@ -10,8 +10,12 @@
 /* Writes the page to `out`. It may be called several times, with more room each time. */
 typedef weft_status weft__page_put(FILE *out, void *user);
 
-/* Writes the beginning of a page, up to the end of its <head>: title, style, and a policy that forbids to
- * load anything. */
+/* The first lines of a page that a command, such as "compare", wrote. */
+#define WEFT__PAGE_BEGIN       "<!doctype html>\n"
+#define WEFT__PAGE_BY(command) WEFT__PAGE_BEGIN "<!-- weft " command " -->\n"
+
+/* Writes the rest of the beginning of a page, up to the end of its <head>: title, style, and a policy that
+ * forbids to load anything. */
 void weft__page_head(FILE *out, const char *title);
 /* Writes the script of the charts, and the end of the page. */
 void weft__page_end(FILE *out);

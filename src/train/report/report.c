@@ -51,6 +51,7 @@ static void duration_text(double seconds, char out[32]) {
 static void head(FILE *out, const char *dir, const weft__summary *s, const weft__history *h) {
     char text[64];
     const char *slash = strrchr(dir, '/'), *name = slash && slash[1] ? slash + 1 : dir;
+    fputs(WEFT__PAGE_BEGIN, out);
     weft__page_head(out, name);
     if (strcmp(s->status, "running") == 0)
         fprintf(out, "<body data-written=\"%lld\">\n<h1>", (long long)time(NULL));

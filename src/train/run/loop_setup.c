@@ -46,39 +46,6 @@ static bool interrupted(void *user) {
     return weft__signals_interrupt(NULL);
 }
 
-/* Returns the absolute path of a file, or of a pattern of file names in a folder. NULL if there is no such
- * file. */
-static char *absolute(const char *path) {
-    char folder[4096], both[8192];
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    char *whole = realpath(path, NULL);
-    if (whole || !strpbrk(name, "*?[")) return whole;
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-    if (!(whole = realpath(folder, NULL))) return NULL;
-    int n = snprintf(both, sizeof both, "%s/%s", whole, name);
-    free(whole);
-    return n > 0 && (size_t)n < sizeof both ? strdup(both) : NULL;
-}
-
-weft_status weft__loop_absolute(weft__config *config) {
-    char **paths[] = {&config->data_path, &config->data_val_path, &config->data_test_path,
-                      &config->data_tokenizer_path, &config->model_init};
-    const size_t count = sizeof paths / sizeof *paths;
-    for (size_t i = 0; i < count + config->data_labels.count; i++) {
-        char **path = i < count ? paths[i] : &config->data_labels.values[i - count];
-        errno = 0;
-        char *whole = *path ? absolute(*path) : NULL;
-        if (!whole && errno == ENOMEM) return weft__fail_oom(NULL, strlen(*path), "a path");
-        if (!whole) continue; /* reading the file will report what is wrong */
-        char *copy = weft__strdup(NULL, whole);
-        free(whole);
-        if (!copy) return weft__fail_oom(NULL, strlen(*path), "a path");
-        weft__free(NULL, *path);
-        *path = copy;
-    }
-    return WEFT_OK;
-}
-
 /* ---- the run folder ---- */
 
 static weft_status write_env(weft__loop *loop) {
@@ -114,6 +81,9 @@ static weft_status write_config(weft__loop *loop) {
     if (!text) return weft__fail_oom(NULL, 0, "config.yaml");
     weft_status status = weft__run_write(&loop->run, "config.yaml", text);
     free(text);
+    if (status == WEFT_OK && !weft__config_remember(loop->config))
+        weft__progress_say(&loop->progress, "the paths of this run cannot be kept in ~/.local/state/weft (or "
+                                            "$XDG_STATE_HOME): to resume it, you will need --trust");
     return status;
 }
 
@@ -122,7 +92,7 @@ static weft_status copy_published(const weft__loop *loop) {
     char path[4096];
     if (!weft__join(path, sizeof path, loop->run.dir, WEFT__PUBLISHED_FOLDER))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", loop->run.dir);
-    WEFT_TRY(weft__published_copy(NULL, loop->config->published, path, WEFT_F32));
+    WEFT_TRY(weft__published_copy(NULL, loop->config->published, path, WEFT_F32, 0));
     const weft__dataset *d = &loop->dataset;
     return d->texts ? weft__published_put_labels(NULL, path, d->classes, (size_t)d->outputs) : WEFT_OK;
 }
@@ -290,7 +260,7 @@ static weft_status choose_batch(weft__loop *loop, weft__config *config) {
 }
 
 weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const char *run) {
-    WEFT_TRY(weft__loop_absolute(config));
+    WEFT_TRY(weft__config_absolute(config));
     WEFT_TRY(weft__model_vocab(config));
     weft_context *ctx = NULL;
     const bool chooses = weft__auto_chooses(config);

@@ -77,9 +77,6 @@ weft_status weft__loop_unite(weft__loop *loop, weft_status status, bool *silent)
 /* Tells whether the run has made all its steps, or stopped early. */
 bool weft__loop_done(const weft__loop *loop);
 
-/* Makes the paths of the data absolute, so that a run can be resumed from any folder. */
-weft_status weft__loop_absolute(weft__config *config);
-
 /* Returns the options of weft_fit for this run, without callbacks. */
 weft_fit_options weft__loop_fit(const weft__loop *loop, uint64_t steps);
 

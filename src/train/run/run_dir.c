@@ -16,6 +16,7 @@
 
 #include "base/text.h"
 #include "data/parse.h"
+#include "io/mark.h"
 #include "io/publish.h"
 #include "train/config/config.h"
 #include "train/run/events.h"
@@ -73,15 +74,35 @@ static weft_status write_csv_header(weft__run *run) {
     return weft__write_all(NULL, run->csv, "metrics.csv", line, t.length);
 }
 
+/* Returns whether the newest checkpoint of a folder is Weft's, as in runs of versions that made no mark. */
+static bool has_checkpoint(const char *dir) {
+    uint64_t step;
+    size_t count = 0;
+    char path[PATH_BYTES], name[64];
+    if (weft_checkpoint_list(NULL, dir, &step, 1, &count) != WEFT_OK || count == 0) return false;
+    snprintf(name, sizeof name, "checkpoints/step-%llu/state.json", (unsigned long long)step);
+    return weft__join(path, sizeof path, dir, name) && access(path, F_OK) == 0;
+}
+
+/* A run that ends before its mark is written leaves its lock. */
+static bool is_lock(const char *name) { return strcmp(name, "lock") == 0; }
+
 weft_status weft__run_refuse(const char *dir) {
     bool found;
-    char word[WEFT__SHELL_WORD(PATH_BYTES)];
+    char word[WEFT__SHELL_WORD(PATH_BYTES)], foreign[WEFT__ENTRY_NAME] = "";
     WEFT_TRY(weft__run_find(dir, &found));
-    if (!found) return WEFT_OK;
-    return weft__fail(
-        NULL, WEFT_ERR_ARGUMENT,
-        "%s: this folder holds a run already; continue it with: weft resume %s; or choose another --run", dir,
-        weft__shell_word(dir, word, sizeof word));
+    const bool marked = weft__marked(dir, WEFT__RUN_MARK);
+    if (!marked) WEFT_TRY(weft__find_foreign(NULL, dir, is_lock, foreign));
+    if (found && (marked || has_checkpoint(dir)))
+        return weft__fail(
+            NULL, WEFT_ERR_ARGUMENT,
+            "%s: this folder holds a run already; continue it with: weft resume %s; or choose another --run",
+            dir, weft__shell_word(dir, word, sizeof word));
+    if (!foreign[0]) return WEFT_OK;
+    return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                      "%s: this folder is no run and holds other files, such as %s: choose a new or an empty "
+                      "folder for --run",
+                      dir, foreign);
 }
 
 /* Makes a folder of the run, and removes what a killed process left in it. */
@@ -102,6 +123,7 @@ static weft_status take_folder(const weft__run *run, const char *name) {
 static weft_status run_dir_take(weft__run *run, bool new) {
     WEFT_TRY(weft_run_lock_take(NULL, run->dir, &run->lock));
     if (new) WEFT_TRY(weft__run_refuse(run->dir));
+    WEFT_TRY(weft__mark(NULL, run->dir, WEFT__RUN_MARK));
     run->folder = weft__io_system.open(NULL, AT_FDCWD, run->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (run->folder < 0) return weft__fail_io(NULL, "open the folder", run->dir, errno);
     WEFT_TRY(take_folder(run, "checkpoints"));
@@ -152,6 +174,11 @@ weft_status weft__run_open(const char *dir, bool tokens, weft__run *run) {
     if (!weft__is_run(dir))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "%s is not a run folder (it has no config.yaml); 'weft runs' lists the runs", dir);
+    if (!weft__marked(dir, WEFT__RUN_MARK) && !has_checkpoint(dir))
+        return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                          "%s is not a run folder: it has a config.yaml, but neither Weft's mark (%s) nor a "
+                          "checkpoint",
+                          dir, WEFT__MARK_FILE);
     return run_dir_start(run, dir, tokens, false);
 }
 
@@ -319,8 +346,10 @@ static weft_status cut_samples(const weft__run *run, uint64_t step) {
     int error = 0;
     for (const struct dirent *entry; (entry = weft__next_entry(dir, &error));) {
         uint64_t at = 0;
-        bool later = strncmp(entry->d_name, "step-", 5) == 0 &&
-                     number_after(entry->d_name, strlen(entry->d_name), "step-", &at) && at > step;
+        char own[64]; /* other files are not Weft's */
+        (void)number_after(entry->d_name, strlen(entry->d_name), "step-", &at);
+        snprintf(own, sizeof own, "step-%llu.txt", (unsigned long long)at);
+        const bool later = at > step && strcmp(entry->d_name, own) == 0;
         if (later && weft__join(path, sizeof path, folder, entry->d_name)) unlink(path);
     }
     closedir(dir);

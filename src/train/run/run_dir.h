@@ -12,6 +12,8 @@
 
 #define WEFT__RUNS_ROOT "runs"
 
+#define WEFT__RUN_MARK "run"
+
 typedef struct weft__run {
     char *dir;  /* such as "runs/gpt-L4-H4-E128-cpu-1" */
     int folder; /* descriptor of the folder; `dir` may name another place if the folder was moved */
@@ -25,19 +27,20 @@ typedef struct weft__run {
     bool tokens;   /* the rate counts tokens, otherwise samples */
 } weft__run;
 
-/* Fails with WEFT_ERR_ARGUMENT if the folder holds a run. */
+/* Fails with WEFT_ERR_ARGUMENT if the folder holds a run, or files that are not Weft's. */
 weft_status weft__run_refuse(const char *dir);
 
-/* Makes and locks a new run folder. `dir` names the folder; it is WEFT_ERR_ARGUMENT if it holds a run
- * already. If `dir` is NULL, the folder is the first unused one of runs/STEM-1, runs/STEM-2, ... */
+/* Makes and locks a new run folder, and marks it (io/mark.h). `dir` names the folder; it is WEFT_ERR_ARGUMENT
+ * if it holds a run already, or files that are not Weft's. If `dir` is NULL, the folder is the first unused
+ * one of runs/STEM-1, runs/STEM-2, ... */
 weft_status weft__run_create(const char *dir, const char *stem, bool tokens, weft__run *run);
 
 /* Makes the first unused folder of runs/STEM-1, runs/STEM-2, ... and writes its path. mkdir decides who gets
  * a number, so two runs never share a folder. */
 weft_status weft__run_numbered(const char *stem, char *path, size_t bytes);
 
-/* Locks an existing run and opens its files. Returns WEFT_ERR_ARGUMENT if it is not a run, WEFT_ERR_BUSY if
- * another process uses it. */
+/* Locks an existing run and opens its files. A folder without a mark is a run of earlier versions if it has a
+ * checkpoint. Returns WEFT_ERR_ARGUMENT if it is not a run, WEFT_ERR_BUSY if another process uses it. */
 weft_status weft__run_open(const char *dir, bool tokens, weft__run *run);
 
 /* Cuts metrics, log and samples back to the lines up to and including `step`. */

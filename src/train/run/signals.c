@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/publish.h"
 #include "train/run/signals.h"
 
 enum { STOPS = 3, HEEDED = 5, PATIENCE_MS = 100 };
@@ -20,15 +21,20 @@ static bool takes_output(int fd, int patience) {
     return poll(&output, 1, patience) != 0;
 }
 
+static _Noreturn void end_now(int signal) {
+    weft__remove_temporaries();
+    _exit(128 + signal);
+}
+
 static void leave(int signal) {
     const char *words = last_words;
     if (words && takes_output(STDERR_FILENO, 0) && write(STDERR_FILENO, words, strlen(words)) < 0)
         words = NULL;
-    _exit(128 + signal);
+    end_now(signal);
 }
 
 static void on_stop(int signal) {
-    if (signal == SIGINT && stop_signal == SIGINT) _exit(128 + SIGINT);
+    if (signal == SIGINT && stop_signal == SIGINT) end_now(signal);
     if (mode == WEFT__STOP_AT_ONCE) leave(signal);
     if (stop_signal == 0 || signal == SIGINT) stop_signal = signal;
 }

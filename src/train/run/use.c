@@ -11,9 +11,11 @@
 
 #define MANY_STEPS (UINT64_C(1) << 40) /* steps of the schedule; more than any warm-up */
 
+bool weft__use_trusts;
+
 weft_status weft__use_config(const char *run, const char *device, weft__config *config) {
     const char *environment = getenv("WEFT_DEVICE");
-    WEFT_TRY(weft__trained_config(run, config));
+    WEFT_TRY(weft__trained_config(run, weft__use_trusts, config));
     if (device) return weft__config_put(config, WEFT__KEY_device, device, WEFT__ORIGIN_FLAG, "--device");
     if (environment && environment[0])
         return weft__config_put(config, WEFT__KEY_device, environment, WEFT__ORIGIN_ENVIRONMENT,

@@ -37,6 +37,9 @@ bool weft__use_packs(const weft_context *ctx);
 weft_status weft__use_open(const char *run, const weft__use_options *options, weft__use *use);
 void weft__use_close(weft__use *use);
 
+/* --trust: the paths that run folders name are followed, see train/config/config_paths.c. */
+extern bool weft__use_trusts;
+
 /* Reads the configuration of a run folder. The device becomes `device`, or WEFT_DEVICE if `device` is NULL.
  */
 weft_status weft__use_config(const char *run, const char *device, weft__config *config);

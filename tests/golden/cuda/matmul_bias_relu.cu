@@ -10,7 +10,6 @@ kernel map_add_relu (rows 8, 12)
   store arg2[i0*12 + i1] = v3
 */
 #define S float
-#define S16 float16
 typedef struct w_epilogue {
     long arg1_at, arg2_at;
     int s0_i0;

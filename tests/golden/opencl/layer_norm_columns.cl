@@ -49,12 +49,15 @@ kernel fold_sum_mul_sub_mul_sum (blocks 16; rows 32; reduce 16)
   store arg5[i0*16 + r0] = v34
   store arg6[i0*16 + r0] = v36
 */
+W_SHARED(fold_sum_mul_sub_mul_sum) {
+    float f32[64];
+};
 W_NUMBERS(fold_sum_mul_sub_mul_sum) {
     long arg0_at, arg1_at, arg2_at, arg3_at, arg4_at, arg5_at, arg6_at, fold34_at, fold36_at;
     int per, units, n_f0, n_r0, s0_i0, s0_f0, s1_i0;
     float c2, c8;
 };
-W_ONCE void fold_sum_mul_sub_mul_sum_group(
+W_KERNEL W_ITEMS(64, 1, 1) void fold_sum_mul_sub_mul_sum(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,
@@ -64,7 +67,8 @@ W_ONCE void fold_sum_mul_sub_mul_sum_group(
     W_GLOBAL float *arg6_,
     W_GLOBAL float *fold34_,
     W_GLOBAL float *fold36_,
-    const W_NUMBERS(fold_sum_mul_sub_mul_sum) of, const int group) {
+    const W_NUMBERS(fold_sum_mul_sub_mul_sum) of W_ALSO(fold_sum_mul_sub_mul_sum)) {
+    W_MEMORY(fold_sum_mul_sub_mul_sum)
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
@@ -76,67 +80,57 @@ W_ONCE void fold_sum_mul_sub_mul_sum_group(
     W_GLOBAL float *fold36 = fold36_ + of.fold36_at;
     const int per = of.per, units = of.units, n_f0 = of.n_f0, n_r0 = of.n_r0, s0_i0 = of.s0_i0, s0_f0 = of.s0_f0, s1_i0 = of.s1_i0;
     const float c2 = of.c2, c8 = of.c8;
-    const int first = group*per;
+    const int lane = w_item(0);
+    const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int i0 = unit;
         for (int f0 = 0; f0 < n_f0; f0++) {
             const int fresh = f0 == 0;
-            float16 t1 = 0.0f;
-            for (int tile = 0; tile < n_r0; tile += 512) {
-                float16 p1 = 0.0f;
-                const int end = min(tile + 512, n_r0);
-                for (int r0 = tile; r0 < end; r0 += 16) {
-                    const int m = n_r0 - r0;
+            float t1 = 0.0f;
+            for (int tile = 0; tile < n_r0; tile += 2048) {
+                float p1 = 0.0f;
+                const int end = min(tile + 2048, n_r0);
+                for (int r0 = tile + lane; r0 < end; r0 += 64) {
                     const int column = (i0)*n_r0 + r0;
-                    const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + f0*s0_f0 + r0), 0, m);
-                    p1 = p1 + w_sel_f32(w_live(m), v0, (float16)(0.0f));
-                    const float16 v16 = w_load_f32(arg3 + (i0*s0_i0 + f0*s0_f0 + r0), 0, m);
-                    float16 s34 = v16;
+                    const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
+                    p1 = p1 + v0;
+                    const float v16 = arg3[i0*s0_i0 + f0*s0_f0 + r0];
+                    float s34 = v16;
                     if (!fresh) {
-                        s34 = s34 + w_load_f32(fold34 + column, 0, m);
+                        s34 = s34 + fold34[column];
                     }
-                    w_store_f32(fold34 + column, 0, m, s34);
+                    fold34[column] = s34;
                 }
                 t1 = t1 + p1;
             }
-            t1 = t1 + t1.s89abcdef01234567;
-            t1 = t1 + t1.s4567012389abcdef;
-            t1 = t1 + t1.s23016745ab89efcd;
-            t1 = t1 + t1.s1032547698badcfe;
-            const float v1 = t1.s0;
+            W_HALVES(float, t1, shared->f32, 64, x + y);
+            const float v1 = t1;
             const float v3 = v1 * c2;
-            float16 t6 = 0.0f;
-            float16 t20 = 0.0f;
-            for (int tile = 0; tile < n_r0; tile += 512) {
-                float16 p6 = 0.0f;
-                float16 p20 = 0.0f;
-                const int end = min(tile + 512, n_r0);
-                for (int r0 = tile; r0 < end; r0 += 16) {
-                    const int m = n_r0 - r0;
-                    const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + f0*s0_f0 + r0), 0, m);
-                    const float16 v4 = v0 - (float16)(v3);
-                    const float16 v5 = v4 * v4;
-                    p6 = p6 + w_sel_f32(w_live(m), v5, (float16)(0.0f));
-                    const float16 v12 = w_load_f32(arg1 + (r0), 0, m);
-                    const float16 v16 = w_load_f32(arg3 + (i0*s0_i0 + f0*s0_f0 + r0), 0, m);
-                    const float16 v17 = v16 * v12;
-                    const float16 v19 = v17 * v4;
-                    p20 = p20 + w_sel_f32(w_live(m), v19, (float16)(0.0f));
+            float t6 = 0.0f;
+            float t20 = 0.0f;
+            for (int tile = 0; tile < n_r0; tile += 2048) {
+                float p6 = 0.0f;
+                float p20 = 0.0f;
+                const int end = min(tile + 2048, n_r0);
+                for (int r0 = tile + lane; r0 < end; r0 += 64) {
+                    const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
+                    const float v4 = v0 - v3;
+                    const float v5 = v4 * v4;
+                    p6 = p6 + v5;
+                    const float v12 = arg1[r0];
+                    const float v16 = arg3[i0*s0_i0 + f0*s0_f0 + r0];
+                    const float v17 = v16 * v12;
+                    const float v19 = v17 * v4;
+                    p20 = p20 + v19;
                 }
                 t6 = t6 + p6;
                 t20 = t20 + p20;
             }
-            t6 = t6 + t6.s89abcdef01234567;
-            t6 = t6 + t6.s4567012389abcdef;
-            t6 = t6 + t6.s23016745ab89efcd;
-            t6 = t6 + t6.s1032547698badcfe;
-            const float v6 = t6.s0;
-            t20 = t20 + t20.s89abcdef01234567;
-            t20 = t20 + t20.s4567012389abcdef;
-            t20 = t20 + t20.s23016745ab89efcd;
-            t20 = t20 + t20.s1032547698badcfe;
-            const float v20 = t20.s0;
+            W_HALVES(float, t6, shared->f32, 64, x + y);
+            const float v6 = t6;
+            W_HALVES(float, t20, shared->f32, 64, x + y);
+            const float v20 = t20;
             const float v7 = v6 * c2;
             const float v9 = v7 + c8;
             const float v10 = w_rsqrt_f32(v9);
@@ -145,84 +139,65 @@ W_ONCE void fold_sum_mul_sub_mul_sum_group(
             const float v24 = v10 * v23;
             const float v25 = v22 * v24;
             const float v26 = v25 * c2;
-            float16 t31 = 0.0f;
-            for (int tile = 0; tile < n_r0; tile += 512) {
-                float16 p31 = 0.0f;
-                const int end = min(tile + 512, n_r0);
-                for (int r0 = tile; r0 < end; r0 += 16) {
-                    const int m = n_r0 - r0;
+            float t31 = 0.0f;
+            for (int tile = 0; tile < n_r0; tile += 2048) {
+                float p31 = 0.0f;
+                const int end = min(tile + 2048, n_r0);
+                for (int r0 = tile + lane; r0 < end; r0 += 64) {
                     const int column = (i0)*n_r0 + r0;
-                    const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + f0*s0_f0 + r0), 0, m);
-                    const float16 v4 = v0 - (float16)(v3);
-                    const float16 v11 = v4 * (float16)(v10);
-                    const float16 v12 = w_load_f32(arg1 + (r0), 0, m);
-                    const float16 v16 = w_load_f32(arg3 + (i0*s0_i0 + f0*s0_f0 + r0), 0, m);
-                    const float16 v17 = v16 * v12;
-                    const float16 v18 = v17 * (float16)(v10);
-                    const float16 v27 = (float16)(v26) * v4;
-                    const float16 v28 = v18 + v27;
-                    const float16 v29 = v28 + v27;
-                    const float16 v30 = -v29;
-                    p31 = p31 + w_sel_f32(w_live(m), v30, (float16)(0.0f));
-                    const float16 v35 = v16 * v11;
-                    float16 s36 = v35;
+                    const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
+                    const float v4 = v0 - v3;
+                    const float v11 = v4 * v10;
+                    const float v12 = arg1[r0];
+                    const float v16 = arg3[i0*s0_i0 + f0*s0_f0 + r0];
+                    const float v17 = v16 * v12;
+                    const float v18 = v17 * v10;
+                    const float v27 = v26 * v4;
+                    const float v28 = v18 + v27;
+                    const float v29 = v28 + v27;
+                    const float v30 = -v29;
+                    p31 = p31 + v30;
+                    const float v35 = v16 * v11;
+                    float s36 = v35;
                     if (!fresh) {
-                        s36 = s36 + w_load_f32(fold36 + column, 0, m);
+                        s36 = s36 + fold36[column];
                     }
-                    w_store_f32(fold36 + column, 0, m, s36);
+                    fold36[column] = s36;
                 }
                 t31 = t31 + p31;
             }
-            t31 = t31 + t31.s89abcdef01234567;
-            t31 = t31 + t31.s4567012389abcdef;
-            t31 = t31 + t31.s23016745ab89efcd;
-            t31 = t31 + t31.s1032547698badcfe;
-            const float v31 = t31.s0;
+            W_HALVES(float, t31, shared->f32, 64, x + y);
+            const float v31 = t31;
             const float v32 = v31 * c2;
-            for (int r0 = 0; r0 < n_r0; r0 += 16) {
-                const int m = n_r0 - r0;
-                const float16 v0 = w_load_f32(arg0 + (i0*s0_i0 + f0*s0_f0 + r0), 0, m);
-                const float16 v4 = v0 - (float16)(v3);
-                const float16 v11 = v4 * (float16)(v10);
-                const float16 v12 = w_load_f32(arg1 + (r0), 0, m);
-                const float16 v13 = v11 * v12;
-                const float16 v14 = -v12;
-                const float16 v15 = v13 + v14;
-                const float16 v16 = w_load_f32(arg3 + (i0*s0_i0 + f0*s0_f0 + r0), 0, m);
-                const float16 v17 = v16 * v12;
-                const float16 v18 = v17 * (float16)(v10);
-                const float16 v27 = (float16)(v26) * v4;
-                const float16 v28 = v18 + v27;
-                const float16 v29 = v28 + v27;
-                const float16 v33 = v29 + (float16)(v32);
-                w_store_f32(arg2 + (i0*s0_i0 + f0*s0_f0 + r0), 0, m, v15);
-                w_store_f32(arg4 + (i0*s0_i0 + f0*s0_f0 + r0), 0, m, v33);
+            for (int r0 = lane; r0 < n_r0; r0 += 64) {
+                const float v0 = arg0[i0*s0_i0 + f0*s0_f0 + r0];
+                const float v4 = v0 - v3;
+                const float v11 = v4 * v10;
+                const float v12 = arg1[r0];
+                const float v13 = v11 * v12;
+                const float v14 = -v12;
+                const float v15 = v13 + v14;
+                const float v16 = arg3[i0*s0_i0 + f0*s0_f0 + r0];
+                const float v17 = v16 * v12;
+                const float v18 = v17 * v10;
+                const float v27 = v26 * v4;
+                const float v28 = v18 + v27;
+                const float v29 = v28 + v27;
+                const float v33 = v29 + v32;
+                arg2[i0*s0_i0 + f0*s0_f0 + r0] = v15;
+                arg4[i0*s0_i0 + f0*s0_f0 + r0] = v33;
             }
         }
-        for (int r0 = 0; r0 < n_r0; r0 += 16) {
-            const int m = n_r0 - r0;
+        for (int r0 = lane; r0 < n_r0; r0 += 64) {
             const int column = (i0)*n_r0 + r0;
-            const float16 s34 = w_load_f32(fold34 + column, 0, m);
-            const float16 v34 = s34;
-            w_store_f32(arg5 + (i0*s1_i0 + r0), 0, m, v34);
-            const float16 s36 = w_load_f32(fold36 + column, 0, m);
-            const float16 v36 = s36;
-            w_store_f32(arg6 + (i0*s1_i0 + r0), 0, m, v36);
+            const float s34 = fold34[column];
+            const float v34 = s34;
+            arg5[i0*s1_i0 + r0] = v34;
+            const float s36 = fold36[column];
+            const float v36 = s36;
+            arg6[i0*s1_i0 + r0] = v36;
         }
     }
-}
-W_KERNEL W_ITEMS(1, 1, 1) void fold_sum_mul_sub_mul_sum(
-    const W_GLOBAL float *arg0_,
-    const W_GLOBAL float *arg1_,
-    W_GLOBAL float *arg2_,
-    const W_GLOBAL float *arg3_,
-    W_GLOBAL float *arg4_,
-    W_GLOBAL float *arg5_,
-    W_GLOBAL float *arg6_,
-    W_GLOBAL float *fold34_,
-    W_GLOBAL float *fold36_,
-    const W_NUMBERS(fold_sum_mul_sub_mul_sum) of) {
-    fold_sum_mul_sub_mul_sum_group(arg0_, arg1_, arg2_, arg3_, arg4_, arg5_, arg6_, fold34_, fold36_, of, w_group(0));
 }
 
 /*
@@ -242,50 +217,43 @@ W_NUMBERS(row_sum_neg_sum_add) {
     long arg0_at, arg1_at, arg2_at;
     int per, units, tile_size, n_i0, n_r0, s0_r0;
 };
-W_ONCE void row_sum_neg_sum_add_group(
+W_KERNEL W_ITEMS(64, 1, 1) void row_sum_neg_sum_add(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,
-    const W_NUMBERS(row_sum_neg_sum_add) of, const int group) {
+    const W_NUMBERS(row_sum_neg_sum_add) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
-    const int first = group*per;
+    const int lane = w_item(0);
+    const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
-        const int end_lane = min(first_lane + tile_size, n_i0);
-        for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
-            const int m = end_lane - i0;
-            float16 t1 = 0.0f;
-            float16 t4 = 0.0f;
+        const int i0 = first_lane + lane;
+        if (i0 < n_i0) {
+            float t1 = 0.0f;
+            float t4 = 0.0f;
             for (int tile = 0; tile < n_r0; tile += 32) {
-                float16 p1 = 0.0f;
-                float16 p4 = 0.0f;
+                float p1 = 0.0f;
+                float p4 = 0.0f;
                 const int end = min(tile + 32, n_r0);
                 for (int r0 = tile; r0 < end; r0 += 1) {
-                    const float16 v0 = w_load_f32(arg0 + (i0 + r0*s0_r0), 0, m);
+                    const float v0 = arg0[i0 + r0*s0_r0];
                     p1 = p1 + v0;
-                    const float16 v3 = w_load_f32(arg1 + (i0 + r0*s0_r0), 0, m);
+                    const float v3 = arg1[i0 + r0*s0_r0];
                     p4 = p4 + v3;
                 }
                 t1 = t1 + p1;
                 t4 = t4 + p4;
             }
-            const float16 v1 = t1;
-            const float16 v4 = t4;
-            const float16 v2 = -v1;
-            const float16 v5 = v2 + v4;
-            w_store_f32(arg2 + (i0), 0, m, v5);
+            const float v1 = t1;
+            const float v4 = t4;
+            const float v2 = -v1;
+            const float v5 = v2 + v4;
+            arg2[i0] = v5;
         }
     }
-}
-W_KERNEL W_ITEMS(1, 1, 1) void row_sum_neg_sum_add(
-    const W_GLOBAL float *arg0_,
-    const W_GLOBAL float *arg1_,
-    W_GLOBAL float *arg2_,
-    const W_NUMBERS(row_sum_neg_sum_add) of) {
-    row_sum_neg_sum_add_group(arg0_, arg1_, arg2_, of, w_group(0));
 }
 

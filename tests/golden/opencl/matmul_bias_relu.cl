@@ -10,7 +10,6 @@ kernel map_add_relu (rows 8, 12)
   store arg2[i0*12 + i1] = v3
 */
 #define S float
-#define S16 float16
 typedef struct w_epilogue {
     long arg1_at, arg2_at;
     int s0_i0;
@@ -18,16 +17,16 @@ typedef struct w_epilogue {
 #define EPILOGUE_POINTERS const W_GLOBAL float *arg1_, W_GLOBAL float *arg2_,
 #define EPILOGUE_NAMES arg1_, arg2_,
 /* map_add_relu */
-W_FN void epilogue(w_i64 row, int column, int m, S16 value, EPILOGUE_POINTERS const w_epilogue of) {
+W_FN void epilogue(w_i64 row, int column, S value, EPILOGUE_POINTERS const w_epilogue of) {
     const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
     const int s0_i0 = of.s0_i0;
     const int i0 = (int)row;
     const int i1 = column;
-    const float16 v0 = value;
-    const float16 v1 = w_load_f32(arg1 + (i1), 0, m);
-    const float16 v2 = v0 + v1;
-    const float16 v3 = w_max_f32(v2, (float16)0);
-    w_store_f32(arg2 + (i0*s0_i0 + i1), 0, m, v3);
+    const float v0 = value;
+    const float v1 = arg1[i1];
+    const float v2 = v0 + v1;
+    const float v3 = w_max_f32(v2, (float)0);
+    arg2[i0*s0_i0 + i1] = v3;
 }
 

@@ -10,39 +10,33 @@ W_NUMBERS(row_sum) {
     long arg0_at, arg1_at;
     int per, units, tile_size, n_i0, n_r0, s0_r0;
 };
-W_ONCE void row_sum_group(
+W_KERNEL W_ITEMS(64, 1, 1) void row_sum(
     const W_GLOBAL float *arg0_,
     W_GLOBAL float *arg1_,
-    const W_NUMBERS(row_sum) of, const int group) {
+    const W_NUMBERS(row_sum) of) {
     const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
     W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
     const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, n_r0 = of.n_r0, s0_r0 = of.s0_r0;
-    const int first = group*per;
+    const int lane = w_item(0);
+    const int first = w_group(0)*per;
     const int last = min(first + per, units);
     for (int unit = first; unit < last; unit++) {
         const int first_lane = unit * tile_size;
-        const int end_lane = min(first_lane + tile_size, n_i0);
-        for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
-            const int m = end_lane - i0;
-            float16 t1 = 0.0f;
+        const int i0 = first_lane + lane;
+        if (i0 < n_i0) {
+            float t1 = 0.0f;
             for (int tile = 0; tile < n_r0; tile += 32) {
-                float16 p1 = 0.0f;
+                float p1 = 0.0f;
                 const int end = min(tile + 32, n_r0);
                 for (int r0 = tile; r0 < end; r0 += 1) {
-                    const float16 v0 = w_load_f32(arg0 + (i0 + r0*s0_r0), 0, m);
+                    const float v0 = arg0[i0 + r0*s0_r0];
                     p1 = p1 + v0;
                 }
                 t1 = t1 + p1;
             }
-            const float16 v1 = t1;
-            w_store_f32(arg1 + (i0), 0, m, v1);
+            const float v1 = t1;
+            arg1[i0] = v1;
         }
     }
-}
-W_KERNEL W_ITEMS(1, 1, 1) void row_sum(
-    const W_GLOBAL float *arg0_,
-    W_GLOBAL float *arg1_,
-    const W_NUMBERS(row_sum) of) {
-    row_sum_group(arg0_, arg1_, of, w_group(0));
 }
 

@@ -10,39 +10,31 @@ kernel map_add (rows 16, 8)
 */
 W_NUMBERS(map_add) {
     long arg0_at, arg1_at, arg2_at;
-    int per, units, n_i1, tile_size, n_i0, s1_i1, s0_i0;
+    int per, units, tile_size, n_i0, s1_i1, s0_i0;
 };
-W_ONCE void map_add_group(
-    const W_GLOBAL float *arg0_,
-    const W_GLOBAL float *arg1_,
-    W_GLOBAL float *arg2_,
-    const W_NUMBERS(map_add) of, const int group) {
-    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
-    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
-    W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
-    const int per = of.per, units = of.units, n_i1 = of.n_i1, tile_size = of.tile_size, n_i0 = of.n_i0, s1_i1 = of.s1_i1, s0_i0 = of.s0_i0;
-    const int first = group*per;
-    const int last = min(first + per, units);
-    for (int unit = first; unit < last; unit++) {
-        int rest = unit;
-        const int i1 = rest % n_i1;
-        rest /= n_i1;
-        const int first_lane = rest * tile_size;
-        const int end_lane = min(first_lane + tile_size, n_i0);
-        for (int i0 = first_lane; i0 < end_lane; i0 += 16) {
-            const int m = end_lane - i0;
-            const float16 v0 = w_load_f32(arg0 + (i0 + i1*s1_i1), 0, m);
-            const float16 v1 = w_load_step_f32(arg1 + (i0*s0_i0 + i1), s0_i0, 0, m);
-            const float16 v2 = v0 + v1;
-            w_store_step_f32(arg2 + (i0*s0_i0 + i1), s0_i0, 0, m, v2);
-        }
-    }
-}
-W_KERNEL W_ITEMS(1, 1, 1) void map_add(
+W_KERNEL W_ITEMS(64, 1, 1) void map_add(
     const W_GLOBAL float *arg0_,
     const W_GLOBAL float *arg1_,
     W_GLOBAL float *arg2_,
     const W_NUMBERS(map_add) of) {
-    map_add_group(arg0_, arg1_, arg2_, of, w_group(0));
+    const W_GLOBAL float *arg0 = arg0_ + of.arg0_at;
+    const W_GLOBAL float *arg1 = arg1_ + of.arg1_at;
+    W_GLOBAL float *arg2 = arg2_ + of.arg2_at;
+    const int per = of.per, units = of.units, tile_size = of.tile_size, n_i0 = of.n_i0, s1_i1 = of.s1_i1, s0_i0 = of.s0_i0;
+    const int lane = w_item(0);
+    const int first = w_group(0)*per;
+    const int last = min(first + per, units);
+    for (int unit = first; unit < last; unit++) {
+        int rest = unit;
+        const int first_lane = 0;
+        const int i1 = rest;
+        const int i0 = first_lane + lane;
+        if (i0 < n_i0) {
+            const float v0 = arg0[i0 + i1*s1_i1];
+            const float v1 = arg1[i0*s0_i0 + i1];
+            const float v2 = v0 + v1;
+            arg2[i0*s0_i0 + i1] = v2;
+        }
+    }
 }
 

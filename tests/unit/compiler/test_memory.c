@@ -222,7 +222,8 @@ static void test_no_fused_launches(void **state) {
     enum { PLAIN, NO_MEMORY, REFUSED, KINDS, LATER = 6 };
     float loss[KINDS][LATER];
     const float x[8] = {0, 0, 0, 1, 1, 0, 1, 1}, y[4] = {0, 1, 1, 0};
-    if (test_on_webgpu() || test_without_gpu()) return skip(); /* WebGPU never fuses launches */
+    if (!test_on_cores() || test_without_gpu())
+        return skip(); /* WebGPU, and OpenCL on processors, never fuse */
     weft__gpu_hook.fuse_after = 3;
     for (int k = 0; k < KINDS; k++) {
         weft_context *ctx;

@@ -338,7 +338,7 @@ static void test_choice(void **state) {
     weft_device_choice choice;
     assert_ok(weft_profile_choose(p, "interp, cpu", &choice));
     assert_string_equal(choice.device, "cpu");
-    assert_true(choice.seconds > 0 && choice.seconds < 0.1);
+    assert_true(choice.seconds > 0 && isfinite(choice.seconds));
     assert_non_null(strstr(choice.prices, "interp "));
     assert_non_null(strstr(choice.prices, ", cpu "));
     assert_ok(weft_profile_choose(p, "interp", &choice));

@@ -334,6 +334,8 @@ static void test_malformed(void **state) {
     refuse("\xff\xfe"
            "a\n",
            "byte 0", "UTF-16");
+    refuse("a,b\n1,2\n3,\xc3\n", "line 3, byte 3 of the line: 0xc3", "iconv -f WINDOWS-1252");
+    refuse("l\xe4nge,b\n1,2\n", "line 1, byte 2 of the line: 0xe4", "UTF-8");
     weft_table t;
     expect_message(weft__parse_csv(NULL, "a\0b\n1\n", 6, "f.csv", NULL, &t), WEFT_ERR_FORMAT, "line 1", "NUL",
                    NULL);

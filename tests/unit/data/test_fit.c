@@ -268,6 +268,69 @@ static void accumulation_is_the_big_batch(void **state) {
     tear_down(&small);
 }
 
+static weft_tensor *by_hand(void *user, weft_tensor *prediction, const weft_batch *batch) {
+    (void)user;
+    return weft_cross_entropy(prediction, batch->y,
+                              &(weft_cross_entropy_options){.reduction = WEFT_NONE, .smoothing = 0.2});
+}
+
+/* Trains with steps of 8 samples, in so many parts. The 22 samples leave a short last step of 6. */
+static void train_in_parts(int kind, int parts, watch *w, float out[WEIGHTS]) {
+    setting s;
+    float weights[ROWS];
+    w->stop_at = UINT64_MAX;
+    set_up(&s, ROWS, 0.1);
+    for (int i = 0; i < ROWS; i++) weights[i] = i % 3 ? 1 : 20;
+    const weft_array x = {WEFT_F32, 2, {ROWS, INPUTS}, s.x, sizeof s.x},
+                     y = {WEFT_I32, 1, {ROWS}, s.y, sizeof s.y};
+    const weft_loader_options of = {
+        .batch = 8 / parts, .accumulate = parts, .weights = kind & 1 ? weights : NULL};
+    weft_loader_free(s.loader);
+    assert_ok(weft_loader_new(s.ctx, &x, &y, &of, &s.loader));
+    const weft_fit_options options = {.steps = 7,
+                                      .custom_loss = kind & 4 ? by_hand : NULL,
+                                      .class_weights = kind & 2 ? (float[]){0.5F, 3} : NULL,
+                                      .n_classes = kind & 2 ? 2 : 0,
+                                      .on_step = on_step,
+                                      .user = w};
+    assert_ok(weft_fit(s.net, weft_sgd(s.net, &(weft_sgd_options){.lr = 0.1, .clip = 1}), s.loader, &options,
+                       NULL));
+    read_weights(&s, out);
+    tear_down(&s);
+}
+
+/* A step in parts is the step of the whole batch, also if weights or the end of the data make the parts
+ * unequal: with weights of samples, of classes, and a loss of the caller's. */
+static void unequal_parts_are_the_big_batch(void **state) {
+    (void)state;
+    static const int kinds[] = {0, 1, 2, 3, 5};
+    for (size_t i = test_on_cpu() ? 0 : 3; i < (test_on_cpu() ? 5 : 4); i++) {
+        watch one = {0}, many = {0};
+        float a[WEIGHTS], b[WEIGHTS];
+        train_in_parts(kinds[i], 1, &one, a);
+        for (int parts = 2; parts <= 8; parts *= 2) {
+            train_in_parts(kinds[i], parts, &many, b);
+            for (int k = 0; k < WEIGHTS; k++) assert_true(fabsf(a[k] - b[k]) < 1e-5F);
+            assert_true(fabs(one.loss - many.loss) < 1e-5);
+        }
+    }
+}
+
+/* A loader for steps of other lengths is refused. */
+static void other_steps_are_refused(void **state) {
+    (void)state;
+    setting s;
+    set_up(&s, 4, 0.1);
+    const weft_array x = {WEFT_F32, 2, {ROWS, INPUTS}, s.x, sizeof s.x},
+                     y = {WEFT_I32, 1, {ROWS}, s.y, sizeof s.y};
+    weft_loader_free(s.loader);
+    assert_ok(weft_loader_new(s.ctx, &x, &y, &(weft_loader_options){.batch = 4, .accumulate = 2}, &s.loader));
+    assert_int_equal(weft_fit(s.net, s.opt, s.loader, &(weft_fit_options){.steps = 1, .accumulate = 3}, NULL),
+                     WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(s.ctx), "options.accumulate is 3, but 2 for the loader"));
+    tear_down(&s);
+}
+
 /* Several replicas split the micro-batches of a step. If each has one micro-batch, the bits equal those of
  * one model that computes them all. */
 static void replicas_share_a_step(void **state) {
@@ -416,6 +479,8 @@ int main(void) {
         cmocka_unit_test(wherever_it_is_stopped_it_goes_on_as_if_unbroken),
         cmocka_unit_test(an_evaluation_is_left_between_two_batches),
         cmocka_unit_test(accumulation_is_the_big_batch),
+        cmocka_unit_test(unequal_parts_are_the_big_batch),
+        cmocka_unit_test(other_steps_are_refused),
         cmocka_unit_test(replicas_share_a_step),
         cmocka_unit_test(bad_replicas_are_refused),
         cmocka_unit_test(a_loss_that_is_no_number_names_step_and_samples),

@@ -224,6 +224,23 @@ static void test_planes(void **state) {
         }
 }
 
+/* A large JPEG is decoded at a part of its size, which takes a part of the time, but at no less than twice
+ * what is needed. */
+static void test_reduced(void **state) {
+    (void)state;
+    static maker m;
+    static const int needed_and_got[][2] = {{4, 8}, {5, 16}, {8, 16}, {9, 32}, {16, 32}, {17, 64}, {64, 64}};
+    make_colours(64, 64, TJSAMP_420, &m);
+    for (size_t i = 0; i < sizeof needed_and_got / sizeof *needed_and_got; i++) {
+        const int needed = needed_and_got[i][0], got = needed_and_got[i][1];
+        weft__image image;
+        assert_int_equal(weft__image_decode_for(NULL, m.bytes, m.size, "f", 3, needed, needed, &image),
+                         WEFT_OK);
+        assert_true(image.rows == got && image.columns == got);
+        weft__image_free(NULL, &image);
+    }
+}
+
 /* ---- JPEG for print ---- */
 
 static void test_inks(void **state) {
@@ -503,9 +520,11 @@ static void test_webp(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_orientations), cmocka_unit_test(test_hostile_exif), cmocka_unit_test(test_inks),
-        cmocka_unit_test(test_png_kinds),    cmocka_unit_test(test_bmp),          cmocka_unit_test(test_gif),
+        cmocka_unit_test(test_orientations), cmocka_unit_test(test_hostile_exif),
+        cmocka_unit_test(test_inks),         cmocka_unit_test(test_png_kinds),
+        cmocka_unit_test(test_bmp),          cmocka_unit_test(test_gif),
         cmocka_unit_test(test_webp),         cmocka_unit_test(test_planes),
+        cmocka_unit_test(test_reduced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -324,13 +324,16 @@ static void csv_files_are_opened(void **state) {
     remove(path);
 }
 
-/* The mask holds the weights of the samples, and 0 for padding, also if one batch is the whole data set. */
+/* The mask holds the weights of the samples, divided by their mean, and 0 for padding, also if one batch is
+ * the whole data set. */
 static void weights_are_the_mask(void **state) {
     (void)state;
     weft_array x, y;
-    float weights[ROWS];
+    float weights[ROWS], scaled[ROWS];
+    const double mean = 0.5 + (ROWS - 1) / 2.0;
     make_arrays(&x, &y);
-    for (int i = 0; i < ROWS; i++) weights[i] = 0.5f + (float)i;
+    for (int i = 0; i < ROWS; i++)
+        weights[i] = 0.5f + (float)i, scaled[i] = (float)((double)weights[i] / mean);
     for (int host = 0; host < 2; host++) {
         weft_loader *loader = NULL;
         weft_loader_options options = {
@@ -341,7 +344,7 @@ static void weights_are_the_mask(void **state) {
             double sum = 0;
             get(loader, position, &g);
             for (int i = 0; i < BATCH; i++) {
-                assert_true(g.mask[i] == (i < g.count ? weights[g.y[i]] : 0));
+                assert_true(g.mask[i] == (i < g.count ? scaled[g.y[i]] : 0));
                 sum += (double)g.mask[i];
             }
             assert_true(g.weight == sum);
@@ -357,7 +360,7 @@ static void weights_are_the_mask(void **state) {
         assert_int_equal(weft_loader_get(loader, 3, &batch), WEFT_OK);
         assert_int_equal(weft_read(batch.y, which, sizeof which), WEFT_OK);
         assert_int_equal(weft_read(batch.mask, mask, sizeof mask), WEFT_OK);
-        for (int i = 0; i < ROWS; i++) assert_true(mask[i] == weights[which[i]]);
+        for (int i = 0; i < ROWS; i++) assert_true(mask[i] == scaled[which[i]]);
         weft_scope_close(scope);
         weft_loader_free(loader);
     }
@@ -371,6 +374,49 @@ static void weights_are_the_mask(void **state) {
     assert_null(loader);
 }
 
+/* The batches of a step have one divisor: the mean of the numbers of their targets. An epoch has whole steps,
+ * so batches at its end are empty or, with drop_last, left out. */
+static void a_step_has_one_divisor(void **state) {
+    (void)state;
+    static const struct {
+        weft_loader_options options;
+        int64_t batches;
+        float first, last; /* divisors of the first and of the last batch; 0: there is no mask */
+    } cases[] = {
+        {{.batch = 4}, 3, 4, 3},
+        {{.batch = 2, .accumulate = 2}, 6, 2, 1.5F},
+        {{.batch = 1, .accumulate = 4}, 12, 1, 0.75F},
+        {{.batch = 1}, 11, 0, 0},
+        {{.batch = ROWS, .accumulate = 2}, 2, 5.5F, 5.5F},
+        {{.batch = 2, .accumulate = 2, .drop_last = true}, 4, 0, 0},
+        {{.batch = 4, .accumulate = 3, .drop_last = true}, 2, 0, 0},
+        {{.batch = 2, .accumulate = 2, .skip_negative = true}, 6, 1.5F, 0.5F},
+        {{.batch = 4, .in_order = true, .skip_negative = true}, 3, 3, 1},
+    };
+    int32_t targets[ROWS] = {1, 2, -1, 3, 4, -1, 5, 6, -1, -1, 7}; /* 3, 3 and 1 of them count */
+    weft_array x, y;
+    make_arrays(&x, &y);
+    y = (weft_array){WEFT_I32, 1, {ROWS}, targets, sizeof targets};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft_loader_options options = cases[i].options;
+        weft_loader *loader = NULL;
+        weft_batch batch;
+        options.in_order = true;
+        assert_int_equal(weft_loader_new(ctx, &x, &y, &options, &loader), WEFT_OK);
+        assert_int_equal(weft_loader_batches(loader), cases[i].batches);
+        for (int last = 0; last < 2; last++) {
+            const float wanted = last ? cases[i].last : cases[i].first;
+            weft_scope *scope = weft_scope_open(ctx);
+            assert_int_equal(weft_loader_get(loader, (uint64_t)(last ? cases[i].batches - 1 : 0), &batch),
+                             WEFT_OK);
+            assert_true(!batch.divisor == !batch.mask && !batch.divisor == !wanted);
+            if (wanted) assert_true((float)weft_item(batch.divisor) == wanted);
+            weft_scope_close(scope);
+        }
+        weft_loader_free(loader);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(epochs_hold_every_sample_once),
@@ -379,6 +425,7 @@ int main(void) {
         cmocka_unit_test(windows_are_text_and_what_follows),
         cmocka_unit_test(bytes_are_scaled),
         cmocka_unit_test(weights_are_the_mask),
+        cmocka_unit_test(a_step_has_one_divisor),
         cmocka_unit_test(a_plan_counts_both_buffers_of_a_batch),
         cmocka_unit_test(bad_calls_are_refused),
         cmocka_unit_test(csv_files_are_opened),

@@ -66,9 +66,11 @@ static void test_binary_is_two_classes(void **state) {
             .kind = WEFT_LOSS_BCE, .smoothing = i & 1 ? 0.3 : 0, .weights = i & 2 ? weights : NULL};
         const weft_batch batch = {.y = y};
         const double got = weft_item(weft__loss_mean(&loss, wide_from(ctx, SHAPE(4, 1), x), &batch));
-        const weft_cross_entropy_options o = {
-            .smoothing = loss.smoothing, .weights = loss.weights ? weft_cast(weights, test_wide(ctx)) : NULL};
-        const double wanted = weft_item(weft_cross_entropy(wide_from(ctx, SHAPE(4, 2), both), y, &o));
+        const weft_cross_entropy_options o = {.reduction = WEFT_SUM,
+                                              .smoothing = loss.smoothing,
+                                              .weights =
+                                                  loss.weights ? weft_cast(weights, test_wide(ctx)) : NULL};
+        const double wanted = weft_item(weft_cross_entropy(wide_from(ctx, SHAPE(4, 2), both), y, &o)) / 4;
         assert_close(&got, &wanted, 1, test_within(ctx, 1e-13, 2e-5));
     }
 }

@@ -158,31 +158,50 @@ static void test_poison_travels(void **state) {
     assert_values(v, zeros, 6); /* the context stays usable */
 }
 
-/* Evaluated tensors drop their inputs. A gradient through them would be zeros, so it must be an error. */
+/* Gradients flow through evaluated tensors while their scope is open. Later they would be zeros, or a part,
+ * so they are an error. */
 static void test_evaluated_before_the_gradient(void **state) {
     weft_context *ctx = *state;
     if (!test_on_cpu()) return skip(); /* the device makes no difference */
     const float values[2] = {2, 3}, slopes[2] = {4, 6}, none[2] = {0, 0};
     float out[2];
     weft_tensor *v = weft_variable_new(ctx, "v", WEFT_F32, SHAPE(2), values), *grad;
-    weft_tensor *square = weft_square(v), *loss = weft_sum(square, WEFT_ALL_AXES, false);
-    assert_int_equal(weft_gradient(loss, &v, 1, &grad), WEFT_OK); /* before the evaluation */
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *square = weft_keep(weft_square(v));
     assert_int_equal(weft_read(square, out, sizeof out), WEFT_OK);
+    assert_int_equal(weft_gradient(weft_sum(square, WEFT_ALL_AXES, false), &v, 1, &grad), WEFT_OK);
     assert_values(grad, slopes, 2);
-    loss = weft_sum(weft_exp(square), WEFT_ALL_AXES, false);
-    assert_int_equal(weft_gradient(loss, &v, 1, &grad), WEFT_ERR_STATE);
-    assert_non_null(strstr(weft_last_error(ctx), "depends on 'v'"));
-    assert_non_null(strstr(weft_last_error(ctx), "test_context.c"));
-    loss = weft_sum(weft_exp(weft_detach(square)), WEFT_ALL_AXES, false); /* a constant on purpose */
+    weft_tensor *loss = weft_sum(weft_mul(square, v), WEFT_ALL_AXES, false);
     assert_int_equal(weft_gradient(loss, &v, 1, &grad), WEFT_OK);
-    assert_values(grad, none, 2);
-    loss = weft_sum(weft_mul(square, v), WEFT_ALL_AXES, false); /* like a carried state */
+    assert_values(grad, ((const float[2]){12, 27}), 2);
+    weft_scope_close(scope); /* square is a value now */
+    loss = weft_sum(weft_mul(square, v), WEFT_ALL_AXES, false);
+    assert_int_equal(weft_gradient(loss, &v, 1, &grad), WEFT_ERR_STATE);
+    assert_non_null(strstr(weft_last_error(ctx), "from 'v'"));
+    assert_non_null(strstr(weft_last_error(ctx), "test_context.c"));
+    loss = weft_sum(weft_mul(weft_detach(square), v), WEFT_ALL_AXES, false); /* a constant on purpose */
     assert_int_equal(weft_gradient(loss, &v, 1, &grad), WEFT_OK);
     assert_values(grad, ((const float[2]){4, 9}), 2);
     weft_tensor *data = weft_from(ctx, WEFT_F32, SHAPE(2), values), *half = weft_mul_scalar(data, 0.5);
     assert_int_equal(weft_read(half, out, sizeof out), WEFT_OK); /* the value depends on no variable */
     assert_int_equal(weft_gradient(weft_sum(half, WEFT_ALL_AXES, false), &v, 1, &grad), WEFT_OK);
     assert_values(grad, none, 2);
+}
+
+/* What was written since is not what the tensor was computed from, so its gradient is an error. */
+static void test_written_before_the_gradient(void **state) {
+    weft_context *ctx = *state;
+    float out[2];
+    weft_tensor *x = weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){2, 3}), *y = weft_exp(x), *grad;
+    assert_ok(weft_read(y, out, sizeof out));
+    assert_ok(weft_write(x, (float[]){4, 5}, 8));
+    assert_int_equal(weft_gradient(weft_sum(y, WEFT_ALL_AXES, false), &x, 1, &grad), WEFT_ERR_STALE);
+    assert_non_null(strstr(weft_last_error(ctx), "written after"));
+    y = weft_square(x);
+    assert_ok(weft_read(y, out, sizeof out));
+    assert_ok(weft_write(y, (float[]){7, 7}, 8)); /* y is data from now on */
+    assert_ok(weft_gradient(weft_sum(weft_square(y), WEFT_ALL_AXES, false), (weft_tensor *[]){x}, 1, &grad));
+    assert_values(grad, (float[]){0, 0}, 2);
 }
 
 static void test_numbers_a_dtype_lacks(void **state) {
@@ -405,6 +424,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_swap, setup, teardown),
         cmocka_unit_test(test_turn),
         cmocka_unit_test_setup_teardown(test_poison_travels, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_written_before_the_gradient, setup, teardown),
         cmocka_unit_test_setup_teardown(test_evaluated_before_the_gradient, setup, teardown),
         cmocka_unit_test_setup_teardown(test_numbers_a_dtype_lacks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_two_contexts_do_not_mix, setup, teardown),

@@ -223,6 +223,135 @@ static void test_loader_freed(void **state) {
     assert_null(none);
 }
 
+/* ---- patterns of ownership ---- */
+
+typedef void ownership(weft_context *ctx);
+
+static weft_tensor *data(weft_context *ctx) { return weft_from(ctx, WEFT_F32, SHAPE(2), (float[]){1, 2}); }
+static void kept_and_freed(weft_context *ctx) { weft_free(weft_keep(data(ctx))); }
+static void both_kept(weft_context *ctx) {
+    weft_tensor *t = weft_keep(data(ctx)), *y = weft_keep(weft_tanh(t));
+    assert_ok(weft_eval(&y, 1));
+    weft_free(y);
+    weft_free(t);
+}
+static void input_freed_first(weft_context *ctx) {
+    weft_tensor *t = weft_keep(data(ctx)), *y = weft_keep(weft_tanh(t));
+    weft_free(t);
+    assert_values(y, tanhf(1), tanhf(2));
+    weft_free(y);
+}
+static void never_evaluated(weft_context *ctx) {
+    weft_tensor *t = weft_keep(data(ctx)), *y = weft_keep(weft_tanh(t));
+    weft_free(t);
+    weft_free(y);
+}
+static void chain_freed_from_the_start(weft_context *ctx) {
+    weft_tensor *list[6] = {weft_keep(data(ctx))};
+    for (int i = 1; i < 6; i++) list[i] = weft_keep(weft_tanh(list[i - 1]));
+    assert_ok(weft_eval(&list[5], 1));
+    for (int i = 0; i < 6; i++) weft_free(list[i]);
+}
+static void inside_a_scope(weft_context *ctx) {
+    weft_scope *scope = weft_scope_open(ctx);
+    both_kept(ctx);
+    (void)weft_exp(data(ctx));
+    weft_scope_close(scope);
+}
+static void evaluated_at_the_end_of_a_scope(weft_context *ctx) {
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *y = weft_keep(weft_tanh(data(ctx)));
+    weft_scope_close(scope);
+    assert_values(y, tanhf(1), tanhf(2));
+    weft_free(y);
+}
+static void freed_in_its_scope(weft_context *ctx) {
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *t = weft_keep(data(ctx)), *y = weft_tanh(t);
+    weft_free(t);
+    assert_values(y, tanhf(1), tanhf(2));
+    weft_scope_close(scope);
+}
+static void gradient_of_kept(weft_context *ctx) {
+    weft_tensor *grad;
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *t = weft_keep(data(ctx)), *y = weft_keep(weft_square(t));
+    assert_values(y, 1, 4);
+    assert_ok(weft_gradient(weft_sum(y, WEFT_ALL_AXES, false), &t, 1, &grad));
+    assert_values(grad, 2, 4);
+    weft_scope_close(scope);
+    weft_free(y);
+    weft_free(t);
+}
+static void variable_and_assignment(weft_context *ctx) {
+    weft_tensor *v = weft_variable_new(ctx, "v", WEFT_F32, SHAPE(2), (float[]){1, 2});
+    weft_scope *scope = weft_scope_open(ctx);
+    weft_tensor *next = weft_add_scalar(v, 1);
+    assert_ok(weft_assign(&v, &next, 1));
+    weft_scope_close(scope);
+    assert_values(v, 2, 3);
+    weft_free(v);
+}
+
+static size_t host_bytes;
+
+/* Counts the bytes, which lie before each block. */
+static void *count_bytes(void *user, void *old, size_t bytes) {
+    size_t *block = old ? (size_t *)old - 2 : NULL;
+    (void)user;
+    if (block) host_bytes -= block[0];
+    if (!bytes) return free(block), NULL;
+    block = realloc(block, bytes + 2 * sizeof *block);
+    assert_non_null(block);
+    host_bytes += block[0] = bytes;
+    return block + 2;
+}
+
+/* Ten patterns, with no scope around them. After each, nothing is left but structs to be used again. */
+static void test_patterns_leave_nothing(void **state) {
+    weft_context *ctx;
+    (void)state;
+    assert_ok(weft_open(&(weft_open_options){.threads = 1, .alloc = count_bytes}, &ctx));
+    ownership *const patterns[] = {kept_and_freed,
+                                   both_kept,
+                                   input_freed_first,
+                                   never_evaluated,
+                                   chain_freed_from_the_start,
+                                   inside_a_scope,
+                                   evaluated_at_the_end_of_a_scope,
+                                   freed_in_its_scope,
+                                   gradient_of_kept,
+                                   variable_and_assignment};
+    for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++) {
+        for (int i = 0; i < 5000; i++) patterns[p](ctx); /* more than freed structs rest */
+        const size_t kept = count_kept(ctx), bytes = ctx->device->bytes_in_use, host = host_bytes;
+        for (int i = 0; i < 10000; i++) patterns[p](ctx);
+        if (count_kept(ctx) != kept || ctx->root_scope->count) fail_msg("pattern %zu leaves tensors", p);
+        if (ctx->device->bytes_in_use != bytes) fail_msg("pattern %zu leaves data", p);
+        if (host_bytes > host) fail_msg("pattern %zu leaves %zu bytes", p, host_bytes - host);
+    }
+    weft_close(ctx);
+    assert_int_equal(host_bytes, 0);
+}
+
+/* A handle of a freed tensor is an error, whatever was recorded since. */
+static void test_stale_handles(void **state) {
+    weft_context *ctx = *state;
+    weft_tensor *stale[100];
+    weft_scope *scope = weft_scope_open(ctx);
+    for (int i = 0; i < 100; i++) stale[i] = data(ctx);
+    weft_scope_close(scope);
+    for (int round = 0; round < 20; round++) {
+        scope = weft_scope_open(ctx);
+        for (int i = 0; i < 100; i++) (void)weft_full(ctx, WEFT_F32, SHAPE(7), 1);
+        for (int i = 0; i < 100; i++) {
+            assert_int_equal(weft_tensor_status(stale[i]), WEFT_ERR_STATE);
+            assert_int_equal(weft_numel(stale[i]), -1);
+        }
+        weft_scope_close(scope);
+    }
+}
+
 /* ---- tensors used after their scope ---- */
 
 static void test_used_after_scope(void **state) {
@@ -456,6 +585,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_program_of_freed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_program_and_reader, setup, teardown),
         cmocka_unit_test_setup_teardown(test_loader_freed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_patterns_leave_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_stale_handles, setup, teardown),
         cmocka_unit_test_setup_teardown(test_used_after_scope, setup, teardown),
         cmocka_unit_test_setup_teardown(test_scopes_out_of_order, setup, teardown),
         cmocka_unit_test_setup_teardown(test_module_freed_first, setup, teardown),

@@ -1,5 +1,5 @@
-/* The renderer. Kernels of every form, dtype and kind of view run on an OpenCL device, for CPUs (vectors) and
- * for GPUs (work-items), with no elements up to several chunks of them. Results are compared with the
+/* The renderer. Kernels of every form, dtype and kind of view run on an OpenCL device, with no elements up to
+ * several chunks of them. Results are compared with the
  * interpreter in f64. Each kernel runs twice with equal bits, between guarded buffers. Also tests the width
  * of indices in the source of kernels too large for the memory of this machine. */
 #include "unit/core_help.h"
@@ -272,8 +272,7 @@ static double tolerance(weft_dtype dtype, weft_dtype of, double v, int64_t terms
     return unit * (2 + 2 * fabs(v) + sqrt((double)terms) / 4);
 }
 
-static int compare(const test_case *c, const board *b, const unsigned char *is, const unsigned char *wanted,
-                   const char *mode) {
+static int compare(const test_case *c, const board *b, const unsigned char *is, const unsigned char *wanted) {
     int wrong = 0;
     for (int i = 0; i < b->count; i++) {
         const weft_dtype dtype = weft_dtype_of(b->out[i]);
@@ -285,7 +284,7 @@ static int compare(const test_case *c, const board *b, const unsigned char *is, 
                                                                                                     : dtype;
             if (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= tolerance(dtype, of, y, c->rows + c->n))
                 continue;
-            print_error("%s, %s of %s (%d, %d), element %d of %d: %.9g, not %.9g\n", mode, b->name[i],
+            print_error("%s of %s (%d, %d), element %d of %d: %.9g, not %.9g\n", b->name[i],
                         weft_dtype_name(c->dtype), (int)c->rows, (int)c->n, (int)e, (int)n, x, y);
             wrong++;
             break;
@@ -294,15 +293,6 @@ static int compare(const test_case *c, const board *b, const unsigned char *is, 
         wanted += padded(b->out[i]);
     }
     return wrong;
-}
-
-/* Target of the kernels: a CPU, or a GPU with groups of that many work-items. */
-static const char *aim(int items) {
-    weft_target *t = &weft__gpu_of(opencl->device)->target;
-    t->vectors = items == 0;
-    t->lanes = items ? items : 16;
-    if (items) t->local_bytes = 32768;
-    return items ? "items" : "vectors";
 }
 
 static const test_case cases[] = {
@@ -317,10 +307,11 @@ static const test_case cases[] = {
     {WEFT_U8, 9, 512, BRIEF},    {WEFT_F16, 9, 512, BRIEF},
 };
 
-static void test_forms(int items) {
+static void test_forms(void **state) {
     int cells = 0, wrong = 0;
+    const char *only = getenv("ONLY");
+    (void)state;
     if (!opencl) skip();
-    const char *mode = aim(items), *only = getenv("ONLY");
     for (size_t i = 0; i < COUNT(cases); i++) {
         if (only && *only && (size_t)atoi(only) != i) continue;
         size_t bytes, wanted_bytes;
@@ -329,33 +320,23 @@ static void test_forms(int items) {
         unsigned char *wanted = run_board(interp, &cases[i], &b, &wanted_bytes);
         unsigned char *is = run_board(opencl, &cases[i], &b, &bytes);
         assert_int_equal(bytes, wanted_bytes);
-        wrong += compare(&cases[i], &b, is, wanted, mode);
+        wrong += compare(&cases[i], &b, is, wanted);
         cells += b.count;
         free(is);
         free(wanted);
         weft_scope_close(scopes[0]);
         weft_scope_close(scopes[1]);
     }
-    printf("render, %s: cells=%d fail=%d sources=%d\n", mode, cells, wrong,
+    printf("render: cells=%d fail=%d sources=%d\n", cells, wrong,
            (int)weft__gpu_of(opencl->device)->compiler.n_sources);
     assert_int_equal(wrong, 0);
-}
-
-static void test_vectors(void **state) {
-    (void)state;
-    test_forms(0);
-}
-
-static void test_items(void **state) {
-    (void)state;
-    test_forms(64);
 }
 
 /* ---- the width of indices ---- */
 
 /* Does the kernel for b[i] = a[start + i*stride], with n elements, use 64-bit indices? */
-static bool counts_in_64(int64_t n, int64_t start, int64_t stride, bool vectors) {
-    const weft_target target = {.vectors = vectors, .lanes = vectors ? 16 : 64, .units = 4};
+static bool counts_in_64(int64_t n, int64_t start, int64_t stride) {
+    const weft_target target = {.lanes = 64, .units = 4};
     const int64_t reach = start + (stride > 0 ? (n - 1) * stride : 0) + 1;
     weft_kernel_arg args[] = {{.dtype = WEFT_F32, .read = true, .elements = reach},
                               {.dtype = WEFT_F32, .written = true, .elements = n}};
@@ -399,21 +380,18 @@ static bool counts_in_64(int64_t n, int64_t start, int64_t stride, bool vectors)
 static void test_width(void **state) {
     const int64_t most = INT64_C(1) << 31;
     (void)state;
-    for (int vectors = 0; vectors < 2; vectors++) {
-        assert_false(counts_in_64(1000, 0, 1, vectors));
-        assert_false(counts_in_64(most - 100000, 0, 1, vectors));
-        assert_true(counts_in_64(most - 16, 0, 1, vectors)); /* the end of a vector exceeds 32 bits */
-        assert_true(counts_in_64(most + 4096, 0, 1, vectors));
-        assert_true(counts_in_64(INT64_C(1) << 40, 0, 1, vectors));
-        assert_false(counts_in_64(1000, 0, 2000000, vectors)); /* few elements, far apart */
-        assert_true(counts_in_64(1000, 0, 3000000, vectors));
-        assert_true(counts_in_64(4, most, 1, vectors));
-        assert_true(counts_in_64(1000, most, -2000000, vectors));
-    }
+    assert_false(counts_in_64(1000, 0, 1));
+    assert_false(counts_in_64(most - 100000, 0, 1));
+    assert_true(counts_in_64(most - 16, 0, 1)); /* the end of a group exceeds 32 bits */
+    assert_true(counts_in_64(most + 4096, 0, 1));
+    assert_true(counts_in_64(INT64_C(1) << 40, 0, 1));
+    assert_false(counts_in_64(1000, 0, 2000000)); /* few elements, far apart */
+    assert_true(counts_in_64(1000, 0, 3000000));
+    assert_true(counts_in_64(4, most, 1));
+    assert_true(counts_in_64(1000, most, -2000000));
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_width), cmocka_unit_test(test_vectors),
-                                       cmocka_unit_test(test_items)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_width), cmocka_unit_test(test_forms)};
     return cmocka_run_group_tests(tests, open_contexts, close_contexts);
 }

@@ -32,10 +32,11 @@ static float bar_of(const float *logits, const weft__sampling *how) {
     while (kept < n && sorted[kept] == sorted[kept - 1]) kept++; /* equal logits stay together */
     double all = 0, sum = 0;
     for (int i = 0; i < kept; i++) all += exp((double)(sorted[i] - sorted[0]) / how->temperature);
+    const bool shares = how->top_p > 0 || signbit(how->top_p); /* WEFT_ZERO: the likeliest alone */
     int last = 0;
-    for (; how->top_p > 0 && last < kept; last++)
+    for (; shares && last < kept; last++)
         if ((sum += exp((double)(sorted[last] - sorted[0]) / how->temperature)) >= how->top_p * all) break;
-    float bar = how->top_p > 0 && how->top_p < 1 ? sorted[last] : sorted[kept - 1];
+    float bar = shares && how->top_p < 1 ? sorted[last] : sorted[kept - 1];
     for (int i = 0; i < kept; i++)
         if (how->min_p > 0 &&
             exp((double)(sorted[i] - sorted[0]) / how->temperature) >= how->min_p * (1 + 1e-6))
@@ -44,10 +45,10 @@ static float bar_of(const float *logits, const weft__sampling *how) {
 }
 
 static void test_choices(void **state) {
-    static const weft__sampling choices[] = {{1, 0, 0, 0},      {0.7, 5, 0, 0},      {1.3, 0, 0.5, 0},
-                                             {0.8, 0, 0.9, 0},  {1, 20, 0.6, 0},     {1, 0, 0, 0.2},
-                                             {0.5, 0, 0, 0.05}, {1.5, 10, 0.8, 0.3}, {1, 0, 1e-9, 0},
-                                             {1, 0, 1, 0},      {1, 1, 0, 0},        {2, 0, 0.99, 0.5}};
+    static const weft__sampling choices[] = {
+        {1, 0, 0, 0},   {0.7, 5, 0, 0},    {1.3, 0, 0.5, 0},      {0.8, 0, 0.9, 0}, {1, 20, 0.6, 0},
+        {1, 0, 0, 0.2}, {0.5, 0, 0, 0.05}, {1.5, 10, 0.8, 0.3},   {1, 0, 1e-9, 0},  {1, 0, 1, 0},
+        {1, 1, 0, 0},   {2, 0, 0.99, 0.5}, {1.2, 0, WEFT_ZERO, 0}};
     (void)state;
     for (uint64_t round = 0; round < 40; round++)
         for (size_t c = 0; c < COUNT(choices); c++) {

@@ -29,6 +29,10 @@ static const rule_case cases[] = {
      .eps = 1e-8,
      .decay = 0.3,
      .matrices_only = true},
+    {.kind = RMSPROP, .lr = 0.01, .alpha = WEFT_ZERO, .eps = 1e-3},
+    {.kind = ADAM, .lr = 0.02, .beta1 = WEFT_ZERO, .beta2 = 0.9, .eps = 1e-8}, /* as for WGAN-GP */
+    {.kind = ADAMW, .lr = 0.02, .beta1 = 0.9, .beta2 = WEFT_ZERO, .eps = 1e-3, .decay = 0.3},
+    {.kind = ADAM, .lr = 0.02, .beta1 = 0.9, .beta2 = 0.999, .eps = WEFT_ZERO},
     {.kind = SGD, .lr = 0.1, .l1 = 0.5},
     {.kind = SGD, .lr = 0.05, .momentum = 0.8, .nesterov = true, .decay = 0.1, .clip = 0.5, .l1 = 0.2},
     {.kind = RMSPROP, .lr = 0.01, .alpha = 0.9, .eps = 1e-8, .l1 = 0.3},

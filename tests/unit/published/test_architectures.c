@@ -286,7 +286,7 @@ static void test_refused_numbers(void **state) {
          "{\"rope_parameters\": {\"rope_type\": \"llama3\", \"rope_theta\": 10000, \"factor\": 8, "
          "\"low_freq_factor\": 4, \"high_freq_factor\": 4}}",
          "high_freq_factor: it must be above low_freq_factor"},
-        {"llama.json", "{\"rms_norm_eps\": 0}", "rms_norm_eps: "},
+        {"llama.json", "{\"rms_norm_eps\": -1}", "rms_norm_eps: "},
         {"llama.json", "{\"rms_norm_eps\": 1e300}", "rms_norm_eps: "},
         {"llama.json", "{\"num_hidden_layers\": 100000000}",
          "num_hidden_layers: the value must be a whole number from 1 to 4096"},

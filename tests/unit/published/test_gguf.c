@@ -242,11 +242,16 @@ static void test_rates(void **state) {
     assert_ok(weft_module_status(model));
     assert_ok(weft_published_load(model, in_scratch("model.gguf")));
     weft_module_free(model);
-    rates[1] = 2;
+    rates[1] = 2; /* of another model: they are taken as they are */
+    make_file(&file, root, rates);
+    model = weft_published_new(ctx, write_file(&file, file.count), NULL);
+    assert_ok(weft_module_status(model));
+    weft_module_free(model);
+    rates[1] = -2;
     make_file(&file, root, rates);
     model = weft_published_new(ctx, write_file(&file, file.count), NULL);
     assert_int_equal(weft_module_status(model), WEFT_ERR_FORMAT);
-    assert_non_null(strstr(weft_last_error(ctx), "rope_freqs.weight"));
+    assert_non_null(strstr(weft_last_error(ctx), "a positive number for each pair of rotated channels"));
     json_decref(root);
     weft_close(ctx);
 }

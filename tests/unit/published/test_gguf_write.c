@@ -36,8 +36,9 @@ static void check_logits(json_t *root, const char *name, const float *logits, do
 }
 
 static const char *const architectures[] = {
-    "gpt2",  "llama", "llama-tied",   "llama-linear",  "llama-yarn",     "llama-biases", "qwen2",
-    "qwen3", "phi3",  "phi3-partial", "phi3-longrope", "phi3-shortrope", "gemma2-usual", "gemma3_text-usual"};
+    "gpt2",         "llama",         "llama-tied",     "llama-linear", "llama-llama3",
+    "llama-yarn",   "llama-biases",  "qwen2",          "qwen3",        "phi3",
+    "phi3-partial", "phi3-longrope", "phi3-shortrope", "gemma2-usual", "gemma3_text-usual"};
 
 static void test_logits(void **state) {
     (void)state;
@@ -58,6 +59,46 @@ static void test_logits(void **state) {
             check_logits(root, architectures[i], logits, formats[k].within);
             json_decref(root);
         }
+    weft_close(ctx);
+}
+
+/* A GGUF file becomes a folder for transformers: with its names, and a tokenizer that frames texts as the
+ * file's does without reading tokenizer_config.json. The folder becomes the same GGUF file again. */
+static void check_folder(weft_context *ctx, json_t *root, const char *name, const char *path) {
+    static float logits[BATCH * TIME * VOCAB];
+    const char *folder = in_scratch("hf"), *again = in_scratch("hf.gguf");
+    weft_tokenizer *t;
+    int32_t ids[8];
+    size_t count;
+    weft_module *model = weft_published_new(ctx, path, NULL);
+    assert_ok(weft_published_load(model, path));
+    assert_ok(weft_published_save(model, path, folder, WEFT_F32));
+    weft_module_free(model);
+    take_logits(ctx, root, folder, logits);
+    check_logits(root, name, logits, 2e-5);
+    assert_ok(weft_published_quantize(ctx, folder, again, "f32"));
+    take_logits(ctx, root, again, logits);
+    check_logits(root, name, logits, 2e-5);
+    unlink(in_scratch("hf/tokenizer_config.json"));
+    assert_ok(weft_published_tokenizer(ctx, folder, &t));
+    assert_ok(weft_tokenizer_encode_special(t, "abc", 3, ids, 8, &count));
+    assert_true(count == 2 && ids[0] == 0 && ids[1] == 8);
+    weft_tokenizer_free(t);
+    remove_all(folder);
+}
+
+static void test_folders(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(NULL, false);
+    for (size_t i = 0; i < COUNT(architectures); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s.json", architectures[i]);
+        json_t *root = read_model(name);
+        const char *path = in_scratch("y.gguf");
+        assert_ok(weft_published_quantize(ctx, model_folder(ctx, root, architectures[i]), path, "f32"));
+        check_folder(ctx, root, architectures[i], path);
+        json_decref(root);
+    }
     weft_close(ctx);
 }
 
@@ -626,19 +667,13 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_logits),
-        cmocka_unit_test(test_metadata),
-        cmocka_unit_test(test_tokenizer),
-        cmocka_unit_test(test_sentencepiece),
-        cmocka_unit_test(test_rates),
-        cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_gemma),
-        cmocka_unit_test(test_sources),
-        cmocka_unit_test(test_adapters),
-        cmocka_unit_test(test_packed),
-        cmocka_unit_test(test_refused_tokenizers),
-        cmocka_unit_test(test_refused_models),
-        cmocka_unit_test(test_refused_weights),
+        cmocka_unit_test(test_logits),         cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_metadata),       cmocka_unit_test(test_tokenizer),
+        cmocka_unit_test(test_sentencepiece),  cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_windows),        cmocka_unit_test(test_gemma),
+        cmocka_unit_test(test_sources),        cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_packed),         cmocka_unit_test(test_refused_tokenizers),
+        cmocka_unit_test(test_refused_models), cmocka_unit_test(test_refused_weights),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

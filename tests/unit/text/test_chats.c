@@ -7,6 +7,7 @@
 #include <weft/chats.h>
 #include <weft/fit.h>
 #include <weft/loader.h>
+#include <weft/preferences.h>
 
 static const char source[] = "{% for m in messages %}<{{ m.role }}>{{ m.content }}|{% endfor %}"
                              "{% if add_generation_prompt %}<assistant>{% endif %}";
@@ -88,6 +89,78 @@ static void test_forms(void **state) {
     assert_ok(read_lines(ctx, lines[5][0], false, &chats)); /* texts need no template */
     weft_chats_free(chats);
     weft_close(ctx);
+}
+
+/* A text, and the texts of a .jsonl file, each begin with <s>. */
+static void check_corpora(const weft_tokenizer *t) {
+    weft_corpus *corpus;
+    size_t count;
+    for (int several = 0; several < 2; several++) {
+        const int32_t one[] = {0, 1, 2}, two[] = {0, 1, 2, 3, 0, 2, 1, 3};
+        const char *path = in_scratch(several ? "begin.jsonl" : "begin.txt"),
+                   *text = several ? "{\"text\": \"ab\"}\n{\"text\": \"ba\"}\n" : "ab";
+        int32_t ids[8];
+        int64_t first = 0;
+        assert_true(spill(path, text, strlen(text)));
+        assert_ok(weft_corpus_open(NULL, path, &(weft_corpus_options){.tokenizer = t}, &corpus));
+        const int32_t *all = weft_corpus_ids(corpus, WEFT_CORPUS_TRAIN, &count);
+        assert_int_equal(count, several ? COUNT(two) : COUNT(one));
+        if (several) {
+            const weft_tokens *tokens = weft_corpus_tokens(corpus, WEFT_CORPUS_TRAIN, &first);
+            assert_int_equal(weft_tokens_read(tokens, first, count, ids), count);
+            all = ids;
+        }
+        assert_memory_equal(all, several ? two : one, count * sizeof *all);
+        weft_corpus_free(corpus);
+    }
+}
+
+/* A tokenizer that puts <s> in front of a text, as those of Llama and Gemma do: texts get it as in
+ * generation, also in a corpus and in pairs of preferences. Conversations that a chat template writes do not.
+ */
+static void test_begin(void **state) {
+    (void)state;
+    static const char json[] = "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"<s>\": 0, \"a\": 1, \"b\": 2, "
+                               "\"\\n\": 3}, \"merges\": []},"
+                               "\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": "
+                               "[{\"SpecialToken\": {\"id\": \"<s>\", "
+                               "\"type_id\": 0}}, {\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}], "
+                               "\"special_tokens\": {\"<s>\": {\"id\": "
+                               "\"<s>\", \"ids\": [0], \"tokens\": [\"<s>\"]}}}}";
+    static const char lines[] = "{\"prompt\": \"ab\", \"completion\": \"ba\"}\n{\"text\": \"ab\"}\n"
+                                "{\"messages\": [{\"role\": \"assistant\", \"content\": \"ab\"}]}\n";
+    static const char letters[] = "{% for m in messages %}{{ m.content }}{% endfor %}";
+    static const struct {
+        int32_t ids[5];
+        bool learned[5];
+        size_t count;
+    } right[] = {{{0, 1, 2, 2, 1}, {0, 0, 0, 1, 1}, 5}, {{0, 1, 2}, {0, 1, 1}, 3}, {{1, 2}, {1, 1}, 2}};
+    weft_tokenizer *t;
+    weft_chat_template *chat;
+    weft_chats *chats;
+    const bool *learned;
+    size_t count;
+    assert_ok(weft_tokenizer_parse(NULL, json, strlen(json), &t));
+    assert_ok(weft_chat_template_new(NULL, letters, strlen(letters), "t", &chat));
+    assert_ok(weft_chats_read(NULL, file_of(lines), t, chat, &chats));
+    for (size_t i = 0; i < COUNT(right); i++) {
+        const int32_t *ids = weft_chats_tokens(chats, (int64_t)i, &learned, &count);
+        assert_int_equal(count, right[i].count);
+        assert_memory_equal(ids, right[i].ids, count * sizeof *ids);
+        assert_memory_equal(learned, right[i].learned, count * sizeof *learned);
+    }
+    weft_chats_free(chats);
+    assert_ok(weft_preferences_read(
+        NULL, file_of("{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"a\"}"), t, NULL, &chats));
+    for (int i = 0; i < 2; i++) {
+        const int32_t *ids = weft_chats_tokens(chats, i, &learned, &count), pair[3] = {0, 1, 2 - i};
+        assert_int_equal(count, 3);
+        assert_memory_equal(ids, pair, sizeof pair);
+    }
+    weft_chats_free(chats);
+    check_corpora(t);
+    weft_chat_template_free(chat);
+    weft_tokenizer_free(t);
 }
 
 /* Lengths 9, 4, 3, 3, 2, 2 in rows of 6: one is cut; the others fill rows. */
@@ -279,8 +352,9 @@ static void test_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms),   cmocka_unit_test(test_rows),
-                                       cmocka_unit_test(test_loader),  cmocka_unit_test(test_packed),
-                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms),  cmocka_unit_test(test_begin),
+                                       cmocka_unit_test(test_rows),   cmocka_unit_test(test_loader),
+                                       cmocka_unit_test(test_packed), cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_memory)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

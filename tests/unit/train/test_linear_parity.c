@@ -100,14 +100,19 @@ static weft_status on_step(void *user, const weft_fit_state *state, bool *stop) 
 
 static void ten_steps_are_pytorchs(void **state) {
     (void)state;
-    static const float weights[] = {0.5f, 2, 1.25f};
+    static const double weights[] = {0.5, 2, 1.25};
     for (size_t i = 0; i < sizeof references / sizeof *references; i++) {
         const reference *r = &references[i];
         numbers n;
-        double losses[STEPS];
+        double losses[STEPS], mean = 0;
+        float factors[MOST];
         weft_context *ctx;
         weft_loader *loader;
         make(r, &n);
+        /* PyTorch divides by the weights of the batch, here of all samples; weft_fit divides by their number
+         */
+        for (int k = 0; k < N; k++) mean += weights[n.classes[k]] / N;
+        for (int k = 0; k < MOST; k++) factors[k] = (float)(weights[k] / mean);
         assert_int_equal(weft_open(&(weft_open_options){.seed = 1}, &ctx), WEFT_OK);
         weft_module *layer = layer_of(ctx, r, &n);
         const bool regression = r->kind == WEFT_LOSS_MSE, weighted = r->kind == WEFT_LOSS_CROSS_ENTROPY;
@@ -119,7 +124,7 @@ static void ten_steps_are_pytorchs(void **state) {
         assert_int_equal(weft_fit(layer, optimizer_of(r, layer), loader,
                                   &(weft_fit_options){.loss = r->kind,
                                                       .steps = STEPS,
-                                                      .class_weights = weighted ? weights : NULL,
+                                                      .class_weights = weighted ? factors : NULL,
                                                       .n_classes = weighted ? r->outputs : 0,
                                                       .on_step = on_step,
                                                       .user = losses},

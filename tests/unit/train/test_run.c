@@ -367,11 +367,34 @@ static void test_pairs(void **state) {
     weft_run_close(run);
 }
 
+/* A run with adapters names the model that they were trained for. The path is followed if it is known, or if
+ * the program trusts the run. */
+static void test_trust(void **state) {
+    (void)state;
+    NEED_COMMAND();
+    weft_run *run = NULL;
+    setenv("XDG_STATE_HOME", in("state"), 1);
+    shell("python3 \"$WEFT_SOURCE_DIR/tests/train/make_published.py\" base && seq 400 >text.txt%s", "");
+    shell("$W train gpt --data text.txt --set model.init=base --set lora.rank=2 --set train.steps=1 "
+          "--set schedule.warmup=0 --run adapters --quiet%s",
+          "");
+    assert_int_equal(weft_run_open(ctx, in("adapters"), &run), WEFT_OK);
+    weft_run_close(run);
+    assert_int_equal(unlink(in("state/weft/paths")), 0);
+    assert_int_equal(weft_run_open(ctx, in("adapters"), &run), WEFT_ERR_ARGUMENT);
+    assert_non_null(strstr(weft_last_error(ctx), "a path outside the run folder that you have never given"));
+    assert_null(run);
+    assert_int_equal(weft_run_open_trusted(ctx, in("adapters"), NULL, &run), WEFT_OK);
+    weft_run_close(run);
+    assert_int_equal(weft_run_open(ctx, in("adapters"), &run), WEFT_OK);
+    weft_run_close(run);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_classes), cmocka_unit_test(test_mixed), cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_pixels),  cmocka_unit_test(test_text),  cmocka_unit_test(test_no_run),
-        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_pairs),   cmocka_unit_test(test_trust),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

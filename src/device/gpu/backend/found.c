@@ -8,13 +8,18 @@
 #include <strings.h>
 
 #include "base/threads.h"
+#include "device/quiet.h"
 #include "device/gpu/gpu.h"
+
+void (*weft__device_search)(bool begins);
 
 int weft__gpu_devices(weft_gpu_devices *devices, const char **why) {
     pthread_mutex_lock(&devices->lock);
     if (!devices->looked) {
         devices->why = NULL;
+        if (weft__device_search) weft__device_search(true);
         devices->count = devices->look(&devices->why);
+        if (weft__device_search) weft__device_search(false);
         devices->looked = true;
         devices->forks = weft__forks();
     }
@@ -91,7 +96,7 @@ weft_target weft__gpu_target(const weft_gpu_devices *devices, const weft_gpu_fou
                           .local_bytes = (int64_t)found->local_bytes,
                           .f64 = found->f64};
     devices->adapt(found, &target);
-    while (!target.vectors && target.lanes > found->most_items && target.lanes > 1) target.lanes /= 2;
+    while (target.lanes > found->most_items && target.lanes > 1) target.lanes /= 2;
     return target;
 }
 

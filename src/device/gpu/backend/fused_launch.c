@@ -38,7 +38,6 @@ enum {
     ENTRIES_MOST = 500,
     SLOTS_MOST = 100,       /* OpenCL guarantees 1,024 bytes of arguments */
     PARAMETERS_MOST = 7000, /* OpenCL guarantees 64 KiB of constants */
-    ENTRY_WORDS = 2,
     ARENA_SLOT = 0,
     ARENA_MOST = 16 << 10 /* bytes of an arena in local memory */
 };
@@ -84,16 +83,12 @@ static int slot_at(fused_launch *c, int slot) {
     return i;
 }
 
-/* Returns the length of an entry's parameters. Before its slots and numbers come the function that it calls
- * and the number of its parameters. */
+/* Returns the number of 64-bit words of an entry's numbers. */
 static size_t entry_words(const weft_launch *l) {
-    size_t parameters = ENTRY_WORDS;
-    for (int a = 0; a < l->n_arguments; a++) {
-        const weft_argument *argument = &l->arguments[a];
-        parameters += argument->kind == WEFT_ARGUMENT_NUMBERS ? (size_t)argument->i / 8
-                                                              : argument->kind == WEFT_ARGUMENT_BUFFER;
-    }
-    return parameters;
+    size_t words = 0;
+    for (int a = 0; a < l->n_arguments; a++)
+        if (l->arguments[a].kind == WEFT_ARGUMENT_NUMBERS) words += (size_t)l->arguments[a].i / 8;
+    return words;
 }
 
 /* Adds one more launch, unless a limit is reached. */
@@ -119,13 +114,6 @@ static bool extend(fused_launch *c, const weft_launch *l) {
     c->kind[c->count++] = same;
     c->prelude |= l->prelude;
     return true;
-}
-
-/* Returns the first entry that calls the same function. One kernel source may have several functions. */
-static int call_of(const fused_launch *c, int entry) {
-    int same = c->kind[entry];
-    while (c->kind[same] != c->kind[entry] || strcmp(c->first[same].name, c->first[entry].name) != 0) same++;
-    return same;
 }
 
 /* Returns the longest fused launch in sequence that begins with launch l. */
@@ -226,14 +214,12 @@ static void put_buffer(fused_launch *c, weft_text *out, int slot) {
         weft__put(out, "b%d", slot_at(c, slot));
 }
 
-/* Writes a call of an entry's function with its parameters. In the loop, `l` points at the parameters of the
- * entry that is running. Otherwise the parameters begin at word `word`. */
-static void put_call(fused_launch *c, weft_text *out, const char *tag, int entry, bool loop, size_t word) {
+/* Writes a call of an entry's function. Its numbers begin at word `word`. */
+static void put_call(fused_launch *c, weft_text *out, const char *tag, int entry, size_t word) {
     const weft_launch *l = &c->first[entry];
     char name[128];
     snprintf(name, sizeof name, "%s_%s_%d", l->name, tag, c->kind[entry]);
     weft__put(out, "%s(", name);
-    word += ENTRY_WORDS;
     for (int i = 0; i < l->n_arguments; i++) {
         const weft_argument *a = &l->arguments[i];
         if (a->kind == WEFT_ARGUMENT_FAULTS)
@@ -241,41 +227,21 @@ static void put_call(fused_launch *c, weft_text *out, const char *tag, int entry
         else if (a->kind == WEFT_ARGUMENT_NUMBERS && knows_numbers(c))
             weft__put(out, "*(W_CONSTANT W_NUMBERS(%s) *)numbers_%s_%d", name, tag, entry);
         else if (a->kind == WEFT_ARGUMENT_NUMBERS)
-            weft__put(out, "*(W_CONSTANT W_NUMBERS(%s) *)(%s + %zu)", name, loop ? "l" : "n", word);
-        else if (loop)
-            weft__put(out, "b[l[%zu]], ", word++);
+            weft__put(out, "*(W_CONSTANT W_NUMBERS(%s) *)(n + %zu)", name, word);
         else
-            put_buffer(c, out, a->index), weft__put(out, ", "), word++;
+            put_buffer(c, out, a->index), weft__put(out, ", ");
     }
     if (l->local_bytes) weft__put(out, ", &memory->entry%d", c->kind[entry]);
     weft__put(out, ");");
 }
 
-/* Writes a loop that calls each function in one place, since compilers take long. */
-static void put_loop(fused_launch *c, weft_text *out, const char *tag) {
-    weft__put(out, "        W_ANY b[] = {");
-    for (int s = 0; s < c->n_slots; s++) {
-        put_buffer(c, out, c->slots[s]);
-        weft__put(out, ", ");
-    }
-    weft__put(out, "};\n        for (W_CONSTANT long *l = n; l[0] >= 0; l += l[1]) {\n"
-                   "            switch ((int)l[0]) {\n");
-    for (int i = 0; i < c->count; i++) {
-        if (call_of(c, i) != i) continue;
-        weft__put(out, "            case %d: ", i);
-        put_call(c, out, tag, i, true, 0);
-        weft__put(out, " break;\n");
-    }
-    weft__put(out, "            }\n            w_fence_all();\n        }\n");
-}
-
-/* Writes the calls one after the other. In branches, as in the loop, work-items would wait for each other,
+/* Writes the calls one after the other. In a loop with branches, work-items would wait for each other there,
  * and that crashes PoCL 3.1. */
 static void put_calls(fused_launch *c, weft_text *out, const char *tag) {
     size_t word = 0;
     for (int i = 0; i < c->count; i++) {
         weft__put(out, "        ");
-        put_call(c, out, tag, i, false, word);
+        put_call(c, out, tag, i, word);
         weft__put(out, "\n        w_barrier_all();\n");
         word += entry_words(&c->first[i]);
     }
@@ -292,7 +258,7 @@ static void put_parts(fused_launch *c, weft_text *out, const char *tag) {
         weft__put(out, "    %sif (group < %lld) {\n        stand(group - %lld, %lld, %lld, %lld);\n        ",
                   i ? "else " : "", (long long)end, (long long)begin, (long long)l->groups[0],
                   (long long)l->groups[1], (long long)l->groups[2]);
-        put_call(c, out, tag, i, false, word);
+        put_call(c, out, tag, i, word);
         weft__put(out, "\n    }\n");
         word += entry_words(l);
         begin = end;
@@ -349,10 +315,7 @@ static void put_source(fused_launch *c, weft_text *out, const char *tag) {
     }
     put_arena(c, out);
     weft__put(out, "    n += n_at;\n    for (int time = 0; time < times; time++) {\n");
-    if (c->program->launches.target->vectors)
-        put_loop(c, out, tag);
-    else
-        put_calls(c, out, tag);
+    put_calls(c, out, tag);
     weft__put(out, "    }\n}\n");
 }
 
@@ -389,20 +352,14 @@ static weft_status add_parameters(fused_launch *c) {
     if (p->n_parameters) memcpy(parameters, p->parameters, p->n_parameters * sizeof *parameters);
     weft__free(p->launches.ctx, p->parameters);
     p->parameters = parameters;
-    for (int i = 0; i < c->count && !knows_numbers(c); i++) {
-        int64_t *entry = parameters + p->n_parameters, *to = entry + ENTRY_WORDS;
+    for (int i = 0; i < c->count && !knows_numbers(c); i++)
         for (int a = 0; a < c->first[i].n_arguments; a++) {
             const weft_argument *argument = &c->first[i].arguments[a];
-            if (argument->kind == WEFT_ARGUMENT_BUFFER) *to++ = slot_at(c, argument->index);
             if (argument->kind != WEFT_ARGUMENT_NUMBERS) continue;
-            memcpy(to, argument->numbers, (size_t)argument->i);
-            to += argument->i / 8;
+            memcpy(parameters + p->n_parameters, argument->numbers, (size_t)argument->i);
+            p->n_parameters += (size_t)argument->i / 8;
         }
-        entry[0] = call_of(c, i);
-        entry[1] = to - entry;
-        p->n_parameters += (size_t)(to - entry);
-    }
-    parameters[p->n_parameters++] = -1;
+    parameters[p->n_parameters++] = 0; /* the buffer is never empty */
     return WEFT_OK;
 }
 
@@ -412,8 +369,8 @@ static int64_t local_arena(const fused_launch *c, const weft_commands *commands,
     const weft_gpu_program *p = c->program;
     const weft_target *target = p->launches.target;
     const int64_t bytes = guard + commands->arena_bytes;
-    const bool may = target->dialect == WEFT_DIALECT_CUDA && !target->vectors && commands->arena_bytes > 0 &&
-                     c->count == p->launches.count;
+    const bool may =
+        target->dialect == WEFT_DIALECT_CUDA && commands->arena_bytes > 0 && c->count == p->launches.count;
     return may && bytes <= ARENA_MOST && bytes + local_bytes(c) <= target->local_bytes ? bytes : 0;
 }
 
@@ -473,7 +430,7 @@ bool weft__gpu_fuse_now(int64_t *runs, int times) {
  * `groups`: of all launches. */
 static bool pays_concurrent(weft_gpu_program *p, const weft_commands *commands, int64_t groups) {
     int kept = 0;
-    if (p->launches.target->dialect != WEFT_DIALECT_CUDA || p->launches.target->vectors) return false;
+    if (p->launches.target->dialect != WEFT_DIALECT_CUDA) return false;
     for (int l = 0; l < p->launches.count; kept++) {
         const int count = concurrent_from(p, commands, l).count;
         l += count > 1 ? count : 1;

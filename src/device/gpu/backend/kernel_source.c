@@ -3,27 +3,6 @@
 #include "device/gpu/backend/kernel_source.h"
 #include "device/gpu/gpu.h"
 
-/* Adds the functions that rendered kernels call, for scalars. After vectors.cl it adds them again, for
- * vectors. */
-static int put_lanes(unsigned prelude, bool vectors, const char **parts) {
-    int n = 0;
-    parts[n++] = weft__source_prelude_lanes;
-    parts[n++] = vectors ? weft__source_prelude_access_vectors : weft__source_prelude_access;
-    parts[n++] = weft__source_prelude_half;
-    parts[n++] = weft__source_prelude_int;
-    parts[n++] = weft__source_prelude_integers;
-    if (prelude & WEFT_PRELUDE_F32) {
-        parts[n++] = weft__source_prelude_f32;
-        parts[n++] = weft__source_prelude_angle;
-    }
-    if (prelude & WEFT_PRELUDE_F64) {
-        parts[n++] = weft__source_prelude_access_f64;
-        parts[n++] = weft__source_prelude_f64;
-    }
-    if (prelude & WEFT_PRELUDE_RANDOM) parts[n++] = weft__source_prelude_random;
-    return n;
-}
-
 int weft__gpu_prelude_parts(weft_dialect dialect, unsigned prelude,
                             const char *parts[WEFT_GPU_PRELUDE_MOST]) {
     int n = 0;
@@ -39,12 +18,19 @@ int weft__gpu_prelude_parts(weft_dialect dialect, unsigned prelude,
     if (prelude & WEFT_PRELUDE_TENSOR) parts[n++] = weft__source_prelude_tensor;
     if (prelude & WEFT_PRELUDE_MATRIX) parts[n++] = weft__source_prelude_matrix;
     if (!(prelude & WEFT_PRELUDE_LANES)) return n;
-    const bool vectors = prelude & WEFT_PRELUDE_VECTORS;
-    if (vectors) parts[n++] = weft__source_prelude_overloads;
-    n += put_lanes(prelude, false, parts + n);
-    if (vectors) {
-        parts[n++] = weft__source_prelude_vectors;
-        n += put_lanes(prelude, true, parts + n);
+    parts[n++] = weft__source_prelude_lanes;
+    parts[n++] = weft__source_prelude_access;
+    parts[n++] = weft__source_prelude_half;
+    parts[n++] = weft__source_prelude_int;
+    parts[n++] = weft__source_prelude_integers;
+    if (prelude & WEFT_PRELUDE_F32) {
+        parts[n++] = weft__source_prelude_f32;
+        parts[n++] = weft__source_prelude_angle;
     }
+    if (prelude & WEFT_PRELUDE_F64) {
+        parts[n++] = weft__source_prelude_access_f64;
+        parts[n++] = weft__source_prelude_f64;
+    }
+    if (prelude & WEFT_PRELUDE_RANDOM) parts[n++] = weft__source_prelude_random;
     return n;
 }

@@ -15,7 +15,7 @@ static bool begins(const char *line, const char *word) { return strncmp(line, wo
 /* Returns the name of the function that a line begins, up to *end, or NULL. It is the last name before
  * parameters; attributes have parentheses, too. */
 static const char *function_of(const char *line, const char **end) {
-    static const char *const words[] = {"W_FN ", "INLINE ", "W_ONCE ", "W_ONCE_LOCAL ", "W_KERNEL "};
+    static const char *const words[] = {"W_FN ", "INLINE ", "W_KERNEL "};
     bool function = false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) function = function || begins(line, words[i]);
     for (const char *name = line; function && *name;) {

@@ -39,9 +39,7 @@ const char *weft__gpu_template_source(weft_launches *launches, weft_dtype dtype,
     char *whole = weft__arena_alloc(launches->arena, size);
     if (!whole) return NULL;
     weft_text to = weft__text(whole, size);
-    weft__put(&to,
-              "#define T %s\n#define S %s\n#define S16 %s16\n#define FORMAT %d\n#define ITEMS %d\n%s%s%s%s",
-              s->stored, s->sum, s->sum, s->format, weft__target_items(launches->target),
-              launches->target->vectors ? "#define VECTORS\n" : "", more, weft__source_storage, source);
+    weft__put(&to, "#define T %s\n#define S %s\n#define FORMAT %d\n#define ITEMS %d\n%s%s%s", s->stored,
+              s->sum, s->format, launches->target->lanes, more, weft__source_storage, source);
     return whole;
 }

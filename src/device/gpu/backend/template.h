@@ -25,7 +25,7 @@
 #define ARGUMENTS(list) .arguments = (list), .n_arguments = (int)(sizeof(list) / sizeof *(list))
 
 /* template.c: returns a kernel source in the arena, or NULL when memory is short. It consists of definitions
- * of T, S, S16, FORMAT (gpu/heavy/storage.cl), VECTORS and ITEMS, then `more`, storage.cl and `source`. */
+ * of T, S, FORMAT (gpu/heavy/storage.cl) and ITEMS, then `more`, storage.cl and `source`. */
 const char *weft__gpu_template_source(weft_launches *launches, weft_dtype dtype, const char *more,
                                       const char *source);
 /* Returns the parts of the prelude that LOAD and STORE need. */

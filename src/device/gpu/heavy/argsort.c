@@ -1,30 +1,22 @@
 /* Positions that sort rows, for the GPU backends. A row is divided into sorted runs, which are merged until
- * one is left. On CPUs there are only as many runs as keep the device busy. The scratch memory has two
- * halves, which are read and written in turn. Each half has a row of keys, then a row of positions.
+ * one is left. The scratch memory has two halves, which are read and written in turn. Each half has a row of
+ * keys, then a row of positions.
  * Must not know: how launches run. Read next: argsort.cl. */
 #include "device/gpu/heavy/argsort_params.h"
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/kernel_source.h"
 
-enum {
-    FEW = 16,   /* if so many times fewer positions are asked for than there are elements, they are selected
-                   instead of sorted */
-    SPAN = 1024 /* elements that are worth a work-item with vectors */
-};
-
 _Static_assert(sizeof(w_order) == 8 * 8 + 4 * 4, "no padding");
 
 int64_t weft__gpu_groups(const weft_target *target, int64_t workers) {
-    const int64_t most = target->vectors ? 16 * (int64_t)target->units : 1 << 20;
-    return weft__smaller(weft__ceil_div(workers, weft__target_items(target)), most);
+    return weft__smaller(weft__ceil_div(workers, target->lanes), 1 << 20);
 }
 
 typedef struct ordering {
     const weft_heavy_argsort *order;
     const char *source;
     uint8_t key;
-    bool few;
     int64_t runs, span, room; /* runs of a row; elements of a run; elements of a run that are kept */
     int64_t half, places;     /* bytes of a half of the scratch memory; offset of the positions in it */
 } ordering;
@@ -37,7 +29,7 @@ static weft_status gpu_argsort_launch(weft_launches *launches, const char *name,
                                        .n_arguments = count,
                                        .arguments = arguments,
                                        .groups = {weft__gpu_groups(launches->target, workers), 1, 1},
-                                       .items = {weft__target_items(launches->target), 1, 1}});
+                                       .items = {launches->target->lanes, 1, 1}});
 }
 
 /* Returns the numbers of a launch that makes runs. */
@@ -57,28 +49,14 @@ static w_order gpu_argsort_numbers_of(const ordering *s, bool last, bool sink) {
 static weft_status runs_of(weft_launches *launches, const ordering *s, bool sink) {
     const weft_heavy_argsort *o = s->order;
     const w_order of = gpu_argsort_numbers_of(s, s->runs == 1, sink);
-    const int64_t workers = o->rows * s->runs;
-    if (launches->target->vectors && !s->few) {
-        weft_argument arguments[] = {READS(WEFT_ARGSORT_INPUT, s->key),
-                                     SCRATCH(0, s->key),
-                                     SCRATCH(s->places, WEFT_I32),
-                                     SCRATCH(s->half, s->key),
-                                     SCRATCH(s->half + s->places, WEFT_I32),
-                                     WRITES(WEFT_ARGSORT_OUT, WEFT_I32),
-                                     STRUCT(of),
-                                     FAULT};
-        const int count = (int)(sizeof arguments / sizeof *arguments);
-        return gpu_argsort_launch(launches, "argsort_digits", s->source, arguments, count, workers);
-    }
     weft_argument arguments[] = {
         READS(WEFT_ARGSORT_INPUT, s->key),  SCRATCH(0, s->key), SCRATCH(s->places, WEFT_I32),
         WRITES(WEFT_ARGSORT_OUT, WEFT_I32), STRUCT(of),         FAULT};
     const int count = (int)(sizeof arguments / sizeof *arguments);
-    if (launches->scratch_bytes == 0) /* on a card, with one run for a row: sorted in registers */
+    if (launches->scratch_bytes == 0) /* one run for a row is sorted in registers */
         arguments[1] = (weft_argument)WRITES(WEFT_ARGSORT_OUT, s->key),
         arguments[2] = (weft_argument)WRITES(WEFT_ARGSORT_OUT, WEFT_I32);
-    return gpu_argsort_launch(launches, s->few ? "argsort_heads" : "argsort_runs", s->source, arguments,
-                              count, workers);
+    return gpu_argsort_launch(launches, "argsort_runs", s->source, arguments, count, o->rows * s->runs);
 }
 
 /* Merges pairs of runs: half as many, of twice the span. */
@@ -112,20 +90,6 @@ static int64_t most_room(const ordering *s) {
     return most;
 }
 
-/* Chooses the partition of a row. With vectors it has as many runs as keep the device busy, over all rows. */
-static void argsort_partition(ordering *s, const weft_target *target) {
-    const weft_heavy_argsort *o = s->order;
-    s->span = RUN;
-    s->few = target->vectors && o->count <= o->extent / FEW;
-    if (target->vectors) {
-        const int64_t wanted = weft__larger(1, 4 * (int64_t)target->units / o->rows);
-        const int64_t least = weft__larger(SPAN, s->few ? FEW * o->count : 0);
-        s->span = weft__smaller(o->extent, weft__larger(least, weft__ceil_div(o->extent, wanted)));
-    }
-    s->runs = weft__ceil_div(o->extent, s->span);
-    s->room = target->vectors && !s->few ? s->span : weft__smaller(s->span, o->count);
-}
-
 bool weft__gpu_argsort_takes(const weft_target *target, const weft_heavy_argsort *argsort) {
     (void)target, (void)argsort;
     return true;
@@ -134,9 +98,12 @@ bool weft__gpu_argsort_takes(const weft_target *target, const weft_heavy_argsort
 weft_status weft__gpu_argsort(weft_launches *launches, const weft_heavy *heavy, bool sink) {
     const weft_heavy_argsort *o = &heavy->as.argsort;
     if (o->rows == 0 || o->count == 0) return WEFT_OK;
-    const bool narrow = weft_dtype_size((weft_dtype)o->dtype) == 4, vectors = launches->target->vectors;
-    ordering s = {.order = o, .key = narrow ? WEFT_U32 : WEFT_U64};
-    argsort_partition(&s, launches->target);
+    const bool narrow = weft_dtype_size((weft_dtype)o->dtype) == 4;
+    ordering s = {.order = o,
+                  .key = narrow ? WEFT_U32 : WEFT_U64,
+                  .runs = weft__ceil_div(o->extent, RUN),
+                  .span = RUN,
+                  .room = weft__smaller(RUN, o->count)};
     const int64_t room = o->rows * most_room(&s);
     s.places = room * (narrow ? 4 : 8);
     s.half = s.places + (room * 4 + 7) / 8 * 8;
@@ -145,7 +112,7 @@ weft_status weft__gpu_argsort(weft_launches *launches, const weft_heavy *heavy, 
                                                 : "#define INFINITE 0x7ff0000000000000ul\n",
                                          weft__source_argsort);
     if (!s.source) return weft__fail_oom(launches->ctx, 0, "the kernel source of an argsort");
-    if (s.runs > 1 || vectors) launches->scratch_bytes = 2 * s.half;
+    if (s.runs > 1) launches->scratch_bytes = 2 * s.half;
     WEFT_TRY(runs_of(launches, &s, sink));
     for (int level = 0; s.runs > 1; level++) WEFT_TRY(merge(launches, &s, level, sink));
     return WEFT_OK;

@@ -25,7 +25,7 @@ weft_status weft__gpu_exchange(weft_launches *launches, const weft_heavy *heavy,
 }
 
 weft_status weft__gpu_add_rows(weft_launches *launches, const weft__added_rows *rows) {
-    const int64_t size = (int64_t)weft_dtype_size(rows->dtype), items = weft__target_items(launches->target);
+    const int64_t size = (int64_t)weft_dtype_size(rows->dtype), items = launches->target->lanes;
     const w_add_rows of = {.count = rows->count, .all = rows->all, .apart = rows->apart};
     weft_argument arguments[] = {SCRATCH(0, rows->dtype), WRITES(WEFT_EXCHANGE_OUT, rows->dtype), STRUCT(of)};
     char head[64];

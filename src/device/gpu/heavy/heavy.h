@@ -19,7 +19,7 @@ bool weft__gpu_conv_is_direct(const weft_target *target, const weft_heavy_conv *
 weft_status weft__gpu_conv_direct(weft_launches *launches, const weft_heavy *heavy, bool sink);
 
 /* scatter_sort.c: scatter-adds that sort the index first. */
-bool weft__gpu_scatter_is_sorted(const weft_target *target, const weft_heavy_scatter *scatter);
+bool weft__gpu_scatter_is_sorted(const weft_heavy_scatter *scatter);
 weft_status weft__gpu_scatter_sorted(weft_launches *launches, const weft_heavy *heavy, bool sink);
 
 /* exchange.c: adds the launch of a sum of rows in the scratch memory, beside other launches

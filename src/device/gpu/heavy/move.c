@@ -20,7 +20,7 @@ static weft_dtype word_of(int64_t places) {
 /* Adds a launch that moves `bytes` bytes in words. */
 static weft_status move(weft_launches *launches, const char *name, int64_t bytes, weft_dtype word,
                         weft_argument *arguments, int n) {
-    const int items = weft__target_items(launches->target);
+    const int items = launches->target->lanes;
     const int64_t groups = weft__smaller(bytes / BYTES_OF_GROUP + 1, 8 * launches->target->units);
     const char *source = weft__gpu_template_source(launches, word, "", weft__source_move);
     if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a copy");

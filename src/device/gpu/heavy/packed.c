@@ -10,15 +10,13 @@
 
 enum {
     ROWS_MOST = 8,
-    WIDE = 16,        /* work-items of a column */
-    COLUMNS_EACH = 16 /* with vectors: columns of a work-group, at least */
+    WIDE = 16 /* work-items of a column */
 };
 
 _Static_assert(sizeof(w_packed) == 3 * 8 + 2 * 4, "no padding");
 
 bool weft__gpu_packed_takes(const weft_target *target, const weft_heavy_packed *packed) {
-    return packed->multiply && packed->m <= ROWS_MOST && packed->k > 0 &&
-           (target->vectors || target->lanes % WIDE == 0);
+    return packed->multiply && packed->m <= ROWS_MOST && packed->k > 0 && target->lanes % WIDE == 0;
 }
 
 static const char *gpu_packed_source_of(weft_launches *launches, const weft_heavy_packed *p) {
@@ -33,8 +31,7 @@ static const char *gpu_packed_source_of(weft_launches *launches, const weft_heav
 weft_status weft__gpu_packed(weft_launches *launches, const weft_heavy *heavy, bool sink) {
     const weft_heavy_packed *p = &heavy->as.packed;
     if (p->m == 0 || p->n == 0) return WEFT_OK;
-    const weft_target *target = launches->target;
-    const int items = weft__target_items(target);
+    const int items = launches->target->lanes;
     const w_packed of = {.n = p->n,
                          .k = p->k,
                          .row_bytes = weft__packed_row(weft__packed_info(p->format), p->k),
@@ -43,13 +40,10 @@ weft_status weft__gpu_packed(weft_launches *launches, const weft_heavy *heavy, b
                                  WRITES(WEFT_PACKED_OUT, WEFT_F32), STRUCT(of), FAULT};
     const char *source = gpu_packed_source_of(launches, p);
     if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a packed matmul");
-    const int64_t pieces = weft__ceil_div(p->n, COLUMNS_EACH),
-                  groups = target->vectors ? weft__smaller(pieces, 8 * (int64_t)target->units)
-                                           : weft__ceil_div(p->n, items / WIDE);
     return weft__launch(launches, &(weft_launch){.name = "packed",
                                                  .source = source,
                                                  .prelude = weft__gpu_prelude(WEFT_F32),
                                                  ARGUMENTS(arguments),
-                                                 .groups = {groups, 1, 1},
+                                                 .groups = {weft__ceil_div(p->n, items / WIDE), 1, 1},
                                                  .items = {items, 1, 1}});
 }

@@ -1,7 +1,6 @@
 /* Matmul of ROWS rows, as in decoding, by a packed matrix (heavy/packed.h). Blocks are read in chunks of 16 numbers,
  * which share a scale in each format. WIDE work-items share a column and take its chunks in turn; the first of them
- * adds up their sums in order. With vectors a work-item has a column for itself, and 16 sums for each row. x is not
- * rounded.
+ * adds up their sums in order. x is not rounded.
  *
  * ROWS, WIDE, BLOCK (numbers), BYTES, and one of Q4_0, Q4_1, Q8_0, Q4_K, Q6_K are defined. */
 #include "device/gpu/heavy/packed_params.h"
@@ -17,14 +16,8 @@ W_FN float half_at(const W_GLOBAL uchar *w, w_i64 at) {
 
 W_FN int signed_at(const W_GLOBAL uchar *w, w_i64 at) { return ((int)w[at] ^ 128) - 128; }
 
-/* Of chunk c of the block at byte `at`: the factor of its numbers, what is added, and number j without both. All
- * sixteen numbers are the same for BYTES_OF(at), the bytes from `at` on. */
-#ifdef VECTORS
-#define NUMBERS(at, c)   NUMBER_OF(at, c, 0, BYTES_OF)
-#define BYTES_OF(at)     convert_int16(vload16(0, w + (at)))
-#endif
-#define BYTE_OF(at)      ((int)w[at])
-#define NUMBER(at, c, j) NUMBER_OF(at, c, j, BYTE_OF)
+/* Of chunk c of the block at byte `at`: the factor of its numbers, what is added, and number j without both. */
+#define BYTE(at)         ((int)w[at])
 #ifdef Q4_K
 W_FN int scale_of(const W_GLOBAL uchar *w, w_i64 at, int s) {
     return s < 4 ? (int)w[at + 4 + s] & 63 : ((int)w[at + 8 + s] & 15) | (int)w[at + s] >> 6 << 4;
@@ -34,25 +27,25 @@ W_FN int least_of(const W_GLOBAL uchar *w, w_i64 at, int s) {
 }
 #define FACTOR(at, c)    (half_at(w, at) * (float)scale_of(w, at, (c) / 2))
 #define ADDED(at, c)     (-half_at(w, (at) + 2) * (float)least_of(w, at, (c) / 2))
-#define NUMBER_OF(at, c, j, GET) (GET((at) + 16 + (c) / 4 * 32 + (c) % 2 * 16 + (j)) >> (c) / 2 % 2 * 4 & 15)
+#define NUMBER(at, c, j) (BYTE((at) + 16 + (c) / 4 * 32 + (c) % 2 * 16 + (j)) >> (c) / 2 % 2 * 4 & 15)
 #elif defined(Q6_K)
 #define FACTOR(at, c)    (half_at(w, (at) + 208) * (float)signed_at(w, (at) + 192 + (c)))
 #define ADDED(at, c)     0.0f
-#define NUMBER_OF(at, c, j, GET)                                                                             \
-    ((GET((at) + (c) / 8 * 64 + (c) % 4 * 16 + (j)) >> (c) / 4 % 2 * 4 & 15) +                               \
-     (GET((at) + 128 + (c) / 8 * 32 + (c) % 2 * 16 + (j)) >> (c) / 2 % 4 * 2 & 3) * 16 - 32)
+#define NUMBER(at, c, j)                                                                             \
+    ((BYTE((at) + (c) / 8 * 64 + (c) % 4 * 16 + (j)) >> (c) / 4 % 2 * 4 & 15) +                               \
+     (BYTE((at) + 128 + (c) / 8 * 32 + (c) % 2 * 16 + (j)) >> (c) / 2 % 4 * 2 & 3) * 16 - 32)
 #elif defined(Q8_0)
 #define FACTOR(at, c)    half_at(w, at)
 #define ADDED(at, c)     0.0f
-#define NUMBER_OF(at, c, j, GET) ((GET((at) + 2 + (c) * 16 + (j)) ^ 128) - 128)
+#define NUMBER(at, c, j) ((BYTE((at) + 2 + (c) * 16 + (j)) ^ 128) - 128)
 #elif defined(Q4_1)
 #define FACTOR(at, c)    half_at(w, at)
 #define ADDED(at, c)     half_at(w, (at) + 2)
-#define NUMBER_OF(at, c, j, GET) (GET((at) + 4 + (j)) >> (c) * 4 & 15)
+#define NUMBER(at, c, j) (BYTE((at) + 4 + (j)) >> (c) * 4 & 15)
 #else
 #define FACTOR(at, c)    half_at(w, at)
 #define ADDED(at, c)     0.0f
-#define NUMBER_OF(at, c, j, GET) ((GET((at) + 2 + (j)) >> (c) * 4 & 15) - 8)
+#define NUMBER(at, c, j) ((BYTE((at) + 2 + (j)) >> (c) * 4 & 15) - 8)
 #endif
 
 W_NUMBERS(packed) {
@@ -60,32 +53,6 @@ W_NUMBERS(packed) {
     w_packed packed;
     int command;
 };
-#ifdef VECTORS
-W_KERNEL W_ITEMS(1, 1, 1) void packed(const W_GLOBAL float *x, const W_GLOBAL uchar *w, W_GLOBAL float *out,
-                                      W_GLOBAL w_faults *faults, const W_NUMBERS(packed) given) {
-    const w_packed of = given.packed;
-    W_RETURN_IF_FAULTED(1, of.sink)
-    const w_i64 n = of.n, k = of.k;
-    x += given.x_at;
-    FOR_MINE(column, n) {
-        float16 sum[ROWS];
-        for (int r = 0; r < ROWS; r++) sum[r] = 0;
-        for (w_i64 chunk = 0; chunk < k / 16; chunk++) {
-            const w_i64 at = given.w_at + column * of.row_bytes + chunk / (BLOCK / 16) * BYTES;
-            const int c = chunk % (BLOCK / 16);
-            const float16 v = convert_float16(NUMBERS(at, c)) * FACTOR(at, c) + ADDED(at, c);
-            for (int r = 0; r < ROWS; r++) sum[r] += vload16(0, x + r * k + chunk * 16) * v;
-        }
-        for (int r = 0; r < ROWS; r++) {
-            float each[16];
-            vstore16(sum[r], 0, each);
-            for (int half_of = 8; half_of > 0; half_of /= 2)
-                for (int j = 0; j < half_of; j++) each[j] += each[j + half_of];
-            out[given.out_at + r * n + column] = each[0];
-        }
-    }
-}
-#else
 W_SHARED(packed) { float sum[ROWS * ITEMS]; };
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void packed(const W_GLOBAL float *x, const W_GLOBAL uchar *w, W_GLOBAL float *out,
                                           W_GLOBAL w_faults *faults, const W_NUMBERS(packed) given
@@ -116,4 +83,3 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void packed(const W_GLOBAL float *x, const W_GLOBA
         out[given.out_at + r * n + column] = total;
     }
 }
-#endif

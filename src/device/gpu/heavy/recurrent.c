@@ -11,8 +11,6 @@
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/kernel_source.h"
 
-#define WORK 4096 /* elements of a work-group of one work-item */
-
 /* The number of each operand; -1: the layer does not have it. */
 typedef struct operands {
     int x, w, b, d, h, c, states, gates, cells, more, lengths, dx, dh, dc, dz;
@@ -149,7 +147,7 @@ static const char *make_source(const plan *p) {
     snprintf(head, sizeof head,
              "#define RNN_TANH %d\n#define RNN_RELU %d\n#define LSTM %d\n#define GRU %d\n"
              "#define KIND %d\n#define BACK %d\n#define FN(f) f##_%s\n#define RELU_BACK(h, d) "
-             "w_sel_%s(w_bool((h) > 0), d, (V)(0))\n",
+             "w_sel_%s(w_bool((h) > 0), d, (S)0)\n",
              WEFT_RNN_TANH, WEFT_RNN_RELU, WEFT_LSTM, WEFT_GRU, (int)p->r->kind, p->r->backward,
              wide ? "f64" : "f32", wide ? "f64" : "f32");
     return weft__gpu_template_source(p->launches, p->dtype, head, weft__source_recurrent);
@@ -159,14 +157,11 @@ static weft_status add_step(const plan *p, const step *s) {
     const weft_heavy_recurrent *r = p->r;
     const operands *o = &p->at;
     /* the operand for arguments that are not read */
-    const int items = weft__target_items(p->launches->target), none = o->w;
-    const int64_t wide = p->launches->target->vectors ? 16 : 1,
-                  count = r->batch * weft__ceil_div(r->width, wide);
-    const int64_t each = p->launches->target->vectors ? weft__larger(1, WORK / 16) : 1;
+    const int items = p->launches->target->lanes, none = o->w;
     const int dx = s->x ? s->x : r->backward ? o->dx : o->x, dz = s->dz ? s->dz : o->dz;
     w_step of = s->numbers;
     of.batch = r->batch, of.width = r->width, of.gates = p->gates;
-    of.each = (int32_t)each, of.masked = r->masked, of.sink = p->sink;
+    of.masked = r->masked, of.sink = p->sink;
 #define OR_NONE(i) ((i) < 0 ? none : (i))
 #define PERHAPS(i, type, w)                                                                                  \
     {.kind = WEFT_ARGUMENT_OPERAND, .index = OR_NONE(i), .dtype = (uint8_t)(type), .written = (w) && (i) >= 0}
@@ -191,10 +186,9 @@ static weft_status add_step(const plan *p, const step *s) {
     const unsigned more = p->sum == WEFT_F64 ? WEFT_PRELUDE_F64 : WEFT_PRELUDE_F32;
     const weft_launch launch = {.name = "recurrent",
                                 .source = p->source,
-                                .prelude = more | WEFT_PRELUDE_LANES |
-                                           (p->launches->target->vectors ? WEFT_PRELUDE_VECTORS : 0u),
+                                .prelude = more | WEFT_PRELUDE_LANES,
                                 ARGUMENTS(arguments),
-                                .groups = {weft__ceil_div(count, each * items), 1, 1},
+                                .groups = {weft__ceil_div(r->batch * r->width, items), 1, 1},
                                 .items = {items, 1, 1}};
     return weft__launch(p->launches, &launch);
 }

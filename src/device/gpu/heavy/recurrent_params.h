@@ -17,8 +17,7 @@ typedef struct w_step {
     w_i64 x_row, state, last, gate, cell, before, end;
     w_i64 t;                   /* the time step */
     w_i64 batch, width, gates; /* of the layer */
-    w_i32 each;                /* vectors, or elements, of a work-item */
-    w_i32 masked, start, sink;
+    w_i32 masked, start, sink, unused;
 } w_step;
 
 #endif

@@ -9,10 +9,9 @@
 #include "device/gpu/backend/kernel_source.h"
 
 enum {
-    SHORT = 64,       /* elements of a segment, at least */
-    SEGMENTS = 1024,  /* of a row at most, since one work-item joins them */
-    ENOUGH_WIDE = 64, /* so many work-items with vectors are enough; then nothing is divided */
-    ENOUGH = 4096     /* so many other work-items are enough */
+    SHORT = 64,      /* elements of a segment, at least */
+    SEGMENTS = 1024, /* of a row at most, since one work-item joins them */
+    ENOUGH = 4096    /* so many work-items are enough; then nothing is divided */
 };
 
 _Static_assert(sizeof(w_scan) == 5 * 8 + 4 * 4, "no padding");
@@ -24,17 +23,15 @@ static weft_dtype total_of(const weft_target *target, const weft_heavy_scan *s) 
 
 static const char *gpu_scan_source_of(weft_launches *launches, const weft_heavy_scan *s) {
     const bool wider = total_of(launches->target, s) != (weft_dtype)s->dtype;
-    char head[160];
-    snprintf(head, sizeof head,
-             "#define A %s\n#define A16 %s\n#define WIDEN %s\n#define NARROW %s\n#define COMPENSATED %d\n",
-             wider ? "double" : "S", wider ? "double16" : "S16", wider ? "convert_double16" : "",
-             wider ? "convert_float16" : "", !wider && weft_dtype_is_float((weft_dtype)s->dtype));
+    char head[64];
+    snprintf(head, sizeof head, "#define A %s\n#define COMPENSATED %d\n", wider ? "double" : "S",
+             !wider && weft_dtype_is_float((weft_dtype)s->dtype));
     return weft__gpu_template_source(launches, (weft_dtype)s->dtype, head, weft__source_scan);
 }
 
 static weft_status gpu_scan_launch(weft_launches *launches, const weft_heavy_scan *s, const char *name,
                                    const char *source, int64_t length, int64_t workers, bool sink) {
-    const int items = weft__target_items(launches->target);
+    const int items = launches->target->lanes;
     const int64_t segments = weft__ceil_div(s->extent, length);
     const weft_dtype total = total_of(launches->target, s);
     const w_scan of = {.outer = s->outer,
@@ -65,19 +62,16 @@ weft_status weft__gpu_scan(weft_launches *launches, const weft_heavy *heavy, boo
     const weft_heavy_scan *s = &heavy->as.scan;
     const int64_t columns = s->outer * s->inner;
     if (columns == 0 || s->extent == 0) return WEFT_OK;
-    const bool vectors = launches->target->vectors;
-    const int64_t workers = vectors ? s->outer * weft__ceil_div(s->inner, SCAN_WIDE) : columns;
-    const bool whole = s->product || workers >= (vectors ? ENOUGH_WIDE : ENOUGH);
-    const int64_t most = vectors ? ENOUGH_WIDE : SEGMENTS;
-    const int64_t length = whole ? s->extent : weft__larger(SHORT, weft__ceil_div(s->extent, most));
+    const bool whole = s->product || columns >= ENOUGH;
+    const int64_t length = whole ? s->extent : weft__larger(SHORT, weft__ceil_div(s->extent, SEGMENTS));
     const int64_t segments = weft__ceil_div(s->extent, length);
     const char *source = gpu_scan_source_of(launches, s);
     if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a scan");
     if (segments > 1) {
         const size_t size = weft_dtype_size(total_of(launches->target, s));
         launches->scratch_bytes = columns * segments * (int64_t)size;
-        WEFT_TRY(gpu_scan_launch(launches, s, "scan_totals", source, length, workers * segments, sink));
+        WEFT_TRY(gpu_scan_launch(launches, s, "scan_totals", source, length, columns * segments, sink));
         WEFT_TRY(gpu_scan_launch(launches, s, "scan_join", source, length, columns, sink));
     }
-    return gpu_scan_launch(launches, s, "scan_write", source, length, workers * segments, sink);
+    return gpu_scan_launch(launches, s, "scan_write", source, length, columns * segments, sink);
 }

@@ -5,8 +5,6 @@
 
 #include "device/gpu/backend/kernel_types.h"
 
-#define SCAN_WIDE 16 /* columns of a work-item, with vectors */
-
 /* Sums, or products, along the middle of (outer, extent, inner). */
 typedef struct w_scan {
     w_i64 outer, extent, inner;

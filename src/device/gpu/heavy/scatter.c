@@ -27,7 +27,7 @@ typedef struct partition {
  * few columns or if setting rows is most of the work. */
 static partition cut_of(const weft_launches *launches, const weft_heavy_scatter *sc) {
     const weft_target *target = launches->target;
-    const int items = weft__target_items(target);
+    const int items = target->lanes;
     const double begun = sc->in_place ? 0 : (double)sc->rows; /* rows that are set before the additions */
     const double elements = (double)sc->outer * (double)sc->inner * (begun + 2 * (double)sc->count);
     const int64_t pieces =
@@ -36,20 +36,8 @@ static partition cut_of(const weft_launches *launches, const weft_heavy_scatter 
                    .workers = 1,
                    .outer = weft__smaller(sc->outer, GROUPS_MAX)};
     int64_t wanted = weft__ceil_div(pieces, c.outer);
-    if (target->vectors) {
-        const bool by_rows = begun >= 2 * (double)sc->count || sc->inner < 64;
-        c.width = sc->inner;
-        if (!by_rows) {
-            c.width =
-                weft__ceil_div(weft__ceil_div(sc->inner, 16), weft__smaller(wanted, sc->inner / 32)) * 16;
-            wanted = 1;
-        } else if (sc->rows < 2 * sc->count) {
-            wanted = weft__smaller(wanted, 4);
-        }
-    } else {
-        c.workers = items / c.width;
-        wanted *= c.workers;
-    }
+    c.workers = items / c.width;
+    wanted *= c.workers;
     c.columns = weft__ceil_div(sc->inner, c.width);
     wanted = weft__larger(1, weft__smaller(wanted / c.columns, weft__smaller(sc->rows, GROUPS_MAX)));
     c.tile = weft__ceil_div(sc->rows, wanted);
@@ -77,7 +65,7 @@ static weft_status gpu_scatter_launch(weft_launches *launches, const weft_heavy_
                                                  .arguments = arguments,
                                                  .n_arguments = count,
                                                  .groups = {groups[0], groups[1], groups[2]},
-                                                 .items = {weft__target_items(launches->target), 1, 1}});
+                                                 .items = {launches->target->lanes, 1, 1}});
 }
 
 static w_scatter gpu_scatter_numbers_of(const weft_heavy_scatter *sc, const partition *c, int start,
@@ -122,8 +110,7 @@ weft_status weft__gpu_scatter(weft_launches *launches, const weft_heavy *heavy, 
     const weft_heavy_scatter *sc = &heavy->as.scatter;
     if (sc->outer == 0 || sc->rows == 0 || sc->inner == 0) return WEFT_OK;
     if (sc->unique && sc->inner == 1) return each(launches, sc, sink);
-    if (weft__gpu_scatter_is_sorted(launches->target, sc))
-        return weft__gpu_scatter_sorted(launches, heavy, sink);
+    if (weft__gpu_scatter_is_sorted(sc)) return weft__gpu_scatter_sorted(launches, heavy, sink);
     const weft_dtype dtype = (weft_dtype)sc->dtype, sum = weft__gpu_sum_dtype(dtype);
     const partition c = cut_of(launches, sc);
     const bool room = sum != dtype;

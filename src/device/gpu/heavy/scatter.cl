@@ -1,39 +1,11 @@
 /* Scatter-add: out (outer, rows, inner) = base, or 0; then out[o][index[i]] += source[o][i], in the order of i.
  *
- * There are no atomics. A worker owns `tile` rows and `width` columns of out. It walks through the whole index and
- * adds the rows that fall into its own. With vectors a worker is a work-group. Else it is `width` work-items of a
- * work-group, with one column each. INDEX: the type of the index. Sums are kept in out. If their type is wider than
- * out's, they are in `room` until the rows are done. */
+ * There are no atomics. A worker is `width` work-items of a work-group, with one column each. It owns `tile` rows of
+ * out, walks through the whole index and adds the rows that fall into its own. INDEX: the type of the index. Sums are
+ * kept in out. If their type is wider than out's, they are in `room` until the rows are done. */
 #include "device/gpu/heavy/scatter_params.h"
 
 #define CHUNK 256 /* elements of the index in local memory, for the whole work-group */
-
-/* Sets a row of sums to its start. */
-W_FN void begin(const W_GLOBAL T *from, W_GLOBAL S *to, int start, w_i64 width) {
-    w_i64 c = 0;
-#ifdef VECTORS
-    for (; c + 16 <= width; c += 16) vstore16(start != START_ZERO ? LOAD16(from + c) : (S16)(0), 0, to + c);
-#endif
-    for (; c < width; c++) to[c] = start != START_ZERO ? LOAD(from, c) : (S)0;
-}
-
-W_FN void add(const W_GLOBAL T *from, W_GLOBAL S *to, w_i64 width) {
-    w_i64 c = 0;
-#ifdef VECTORS
-    for (; c + 16 <= width; c += 16) vstore16(vload16(0, to + c) + LOAD16(from + c), 0, to + c);
-#endif
-    for (; c < width; c++) to[c] += LOAD(from, c);
-}
-
-#if FORMAT != FORMAT_SAME
-W_FN void end(const W_GLOBAL S *from, W_GLOBAL T *to, w_i64 width) {
-    w_i64 c = 0;
-#ifdef VECTORS
-    for (; c + 16 <= width; c += 16) STORE16(to + c, vload16(0, from + c));
-#endif
-    for (; c < width; c++) STORE(to, c, from[c]);
-}
-#endif
 
 W_NUMBERS(scatter) {
     w_i64 index_at, source_at, base_at, out_at, room_at;
@@ -49,12 +21,8 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(const W_GLOBAL INDEX *index, const W_
     const w_i64 outer = of.outer, count = of.count, rows = of.rows, inner = of.inner, tile = of.tile, width = of.width;
     const int start = of.start;
     index += given.index_at, source += given.source_at, base += given.base_at, out += given.out_at;
-#ifdef VECTORS
-    const w_i64 workers = 1, worker = 0, c0 = w_group(0) * width, mine = min(width, inner - c0);
-#else
     const w_i64 workers = ITEMS / width, worker = w_item(0) / width,
                 c0 = w_group(0) * width + w_item(0) % width, mine = worker < workers && c0 < inner;
-#endif
     const w_i64 slot = ((w_group(2) * (w_i64)w_groups(1) + w_group(1)) * w_groups(0) + w_group(0)) * workers;
     room += given.room_at + (slot + worker) * tile * width + c0 % width;
     for (w_i64 o = w_group(2); o < outer; o += w_groups(2))
@@ -69,7 +37,7 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(const W_GLOBAL INDEX *index, const W_
             W_GLOBAL S *sums = out + at;
 #endif
             for (w_i64 i = r0; i < r1 && start != START_OUT; i++)
-                begin(base + at + (i - r0) * inner, sums + (i - r0) * ld, start, mine);
+                sums[(i - r0) * ld] = start != START_ZERO ? LOAD(base, at + (i - r0) * inner) : (S)0;
             for (w_i64 i0 = 0; i0 < count; i0 += CHUNK) {
                 const int n = (int)min(count - i0, (w_i64)CHUNK);
                 w_barrier();
@@ -78,14 +46,13 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void scatter(const W_GLOBAL INDEX *index, const W_
                 for (int k = 0; k < n; k++) {
                     const w_i64 row = chunk[k];
                     if (row >= r0 && row < r1)
-                        add(source + (o * count + i0 + k) * inner + c0, sums + (row - r0) * ld, mine);
+                        sums[(row - r0) * ld] += LOAD(source, (o * count + i0 + k) * inner + c0);
                     else if (row < 0 || row >= rows) /* every worker finds the same bad index first */
                         w_fault(faults, given.command, W_FAULT_SCATTER, row, rows, i0 + k);
                 }
             }
 #if FORMAT != FORMAT_SAME
-            for (w_i64 i = r0; i < r1; i++)
-                end(sums + (i - r0) * ld, out + at + (i - r0) * inner, mine);
+            for (w_i64 i = r0; i < r1; i++) STORE(out, at + (i - r0) * inner, sums[(i - r0) * ld]);
 #endif
         }
 }

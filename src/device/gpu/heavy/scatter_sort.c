@@ -19,8 +19,8 @@ enum {
 
 _Static_assert(sizeof(w_scatter_sort) == 4 * 8 + 6 * 4, "no padding");
 
-bool weft__gpu_scatter_is_sorted(const weft_target *target, const weft_heavy_scatter *sc) {
-    return !target->vectors && sc->count > FEW && sc->count <= INT32_MAX / 2 && sc->rows < INT32_MAX;
+bool weft__gpu_scatter_is_sorted(const weft_heavy_scatter *sc) {
+    return sc->count > FEW && sc->count <= INT32_MAX / 2 && sc->rows < INT32_MAX;
 }
 
 /* The scratch memory: bytes from its start on. */
@@ -58,7 +58,7 @@ static void lay_out_scratch(weft_launches *launches, sorting *s) {
 
 static weft_status begin_sort(weft_launches *launches, sorting *s, bool sink) {
     const weft_heavy_scatter *sc = s->sc;
-    const int items = weft__target_items(launches->target);
+    const int items = launches->target->lanes;
     char head[80];
     s->segment = SEGMENT;
     while (s->segment < SEGMENT_MOST && 4 * s->segment * s->segment < sc->count) s->segment *= 2;
@@ -87,7 +87,7 @@ static weft_status add_launch(weft_launches *launches, const sorting *s, const c
                                                  .arguments = arguments,
                                                  .n_arguments = count,
                                                  .groups = {groups[0], groups[1], groups[2]},
-                                                 .items = {weft__target_items(launches->target), 1, 1}});
+                                                 .items = {launches->target->lanes, 1, 1}});
 }
 #define ADD(name, arguments, ...)                                                                            \
     add_launch(launches, s, name, arguments, (int)(sizeof(arguments) / sizeof *(arguments)),                 \
@@ -134,7 +134,7 @@ static weft_status add_sums(weft_launches *launches, const sorting *s, int from)
     const w_scatter_sort of = s->of;
     const uint8_t sum = (uint8_t)weft__gpu_sum_dtype((weft_dtype)sc->dtype);
     const int out = weft__scatter_out(sc);
-    const int64_t outer = weft__smaller(sc->outer, GROUPS_MAX), items = weft__target_items(launches->target);
+    const int64_t outer = weft__smaller(sc->outer, GROUPS_MAX), items = launches->target->lanes;
     const int64_t wide = 16 / (int64_t)weft_dtype_size((weft_dtype)sc->dtype);
     const int64_t spans = weft__ceil_div(sc->inner % wide == 0 ? sc->inner / wide : sc->inner, SPAN);
     weft_argument sums[] = {READS(WEFT_SCATTER_INDEX, sc->index_dtype),

@@ -26,7 +26,7 @@ bool weft__gpu_update_takes(const weft_target *target, const weft_heavy_update *
 
 weft_status weft__gpu_update(weft_launches *launches, const weft_heavy *heavy, bool sink) {
     const weft_heavy_update *up = &heavy->as.update;
-    const int items = weft__target_items(launches->target);
+    const int items = launches->target->lanes;
     const uint8_t dtype = (uint8_t)bits_of(up->dtype);
     const int64_t rows = up->outer * (up->in_place ? up->extent : up->total);
     if (rows == 0 || up->inner == 0) return WEFT_OK;

@@ -4,9 +4,6 @@
 #include "device/gpu/heavy/update_params.h"
 
 W_FN void copy(const W_GLOBAL T *from, W_GLOBAL T *to, w_i64 first, w_i64 step, w_i64 n) {
-#ifdef VECTORS
-    for (; first + 16 <= n; first += 16) vstore16(vload16(0, from + first), 0, to + first);
-#endif
     for (; first < n; first += step) to[first] = from[first];
 }
 

@@ -18,7 +18,7 @@ W_FN ushort w_to_bf16(float x) {
 /* W_READ and W_WRITE, for work-items: n elements from p on. If p is aligned for it, this is one access of type
  * W, otherwise n accesses. S: a type of the size of an element that can be copied (half cannot). The words with
  * _ALIGNED are for a p that is known to be aligned: the test of each access takes as long as reading 8 bytes. */
-#if defined(W_OVERLOADS) || defined(W_ELEMENTWISE)
+#ifdef W_ELEMENTWISE
 #define W_MINE(id, S, V, get, put)
 #else
 #define W_MINE(id, S, V, get, put)                                                                   \

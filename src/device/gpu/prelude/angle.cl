@@ -1,6 +1,5 @@
 /* Sine and cosine of any angle. Beyond W_ANGLE_MAX, the bits of 2/pi that matter are multiplied by the 24 bits of x,
  * modulo 4 (Payne and Hanek, 1983). Comes after kernel/prelude_f32.h. */
-#ifndef W_VECTORS
 W_TABLE uint w_two_over_pi[9] = {0x00000000u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u,
                                     0xdb629599u, 0x3c439041u, 0xfe5163abu, 0u}; /* 32 zeros before */
 W_FN float w_turn_huge(float x, int turn) {
@@ -19,18 +18,5 @@ W_FN float w_turn_huge(float x, int turn) {
 W_FN bool w_is_huge(float x) { return w_abs_f32(x) > W_ANGLE_MAX && w_abs_f32(x) <= 0x1.fffffep127f; }
 W_FN float w_sin_any(float x) { return w_is_huge(x) ? w_turn_huge(x, 0) : w_sin_f32(x); }
 W_FN float w_cos_any(float x) { return w_is_huge(x) ? w_turn_huge(x, 1) : w_cos_f32(x); }
-#else
-W_FN float16 w_turns_any(float16 x, float16 y, int turn) {
-    if (!any(w_abs_f32(x) > W_ANGLE_MAX)) return y;
-    float in[16], out[16];
-    vstore16(x, 0, in);
-    vstore16(y, 0, out);
-    for (int j = 0; j < 16; j++)
-        if (w_is_huge(in[j])) out[j] = w_turn_huge(in[j], turn);
-    return vload16(0, out);
-}
-W_FN float16 w_sin_any(float16 x) { return w_turns_any(x, w_sin_f32(x), 0); }
-W_FN float16 w_cos_any(float16 x) { return w_turns_any(x, w_cos_f32(x), 1); }
-#endif
 #define w_sin_f32 w_sin_any
 #define w_cos_f32 w_cos_any

@@ -27,7 +27,6 @@
 #define W_ANY         w_any
 #define W_UNROLL      _Pragma("unroll")
 #define W_CARD_UNROLL W_UNROLL
-#define W_RESTRICT    __restrict__
 #define W_USUALLY(c)  __builtin_expect((c), 1)
 #define W_SAME(c)     (c)
 #define W_FN          static __device__ __forceinline__

@@ -12,15 +12,9 @@
 /* Before a loop in a kernel with barriers that CUDA must unroll, so that arrays become registers. Compilers of
  * OpenCL do it by themselves. PoCL 3.1 writes to wrong memory if it is told to. */
 #define W_CARD_UNROLL
-#define W_RESTRICT      restrict
 #define W_USUALLY(c)    (c) /* a condition that holds almost always */
 #define W_SAME(c)       (c) /* a condition with the same answer for all items of a work-group, which may be a barrier */
 #define W_FN            static inline
-/* A function that stays a function. PoCL makes three copies of what is inlined in a kernel. With W_ONCE_LOCAL it may
- * have pointers to local memory: PoCL 3.1 crashes if its optimiser replaces such a parameter by the variable, as it may
- * do in a static function. */
-#define W_ONCE          static __attribute__((noinline))
-#define W_ONCE_LOCAL    __attribute__((noinline, visibility("hidden")))
 #define W_ENTRY         __kernel
 #define W_ENTRY_ITEMS(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
 typedef char w_i8;
@@ -45,10 +39,3 @@ typedef char w_i8;
         t = (room)[0];                                                                                     \
         w_barrier();                                                                                       \
     } while (0)
-/* A barrier for the compiler, in a work-group of one work-item: memory may have been written as one type and is read as
- * another. PoCL's mem_fence is empty. */
-#ifdef __clang__
-#define w_fence_all()   __asm__ volatile("" ::: "memory")
-#else
-#define w_fence_all()   mem_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
-#endif

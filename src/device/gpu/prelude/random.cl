@@ -1,7 +1,7 @@
 /* Computes a block of Philox 4x32-10, with the bits of base/random.c: the random words of four adjacent elements. Words
  * 0 to 3 of the key are the Philox key and the step. */
-W_FN void w_random_block(const W_GLOBAL int *key, W_V(ulong) block, W_U32 *word) {
-    W_U32 c0 = W_V(convert_uint)(block), c1 = W_V(convert_uint)(block >> 32), c2 = (W_U32)((uint)key[2]),
+W_FN void w_random_block(const W_GLOBAL int *key, ulong block, W_U32 *word) {
+    W_U32 c0 = convert_uint(block), c1 = convert_uint(block >> 32), c2 = (W_U32)((uint)key[2]),
           c3 = (W_U32)((uint)key[3]);
     uint k0 = (uint)key[0], k1 = (uint)key[1];
     for (int round = 0; round < 10; round++) {
@@ -18,34 +18,11 @@ W_FN void w_random_block(const W_GLOBAL int *key, W_V(ulong) block, W_U32 *word)
 }
 /* Returns 32 random bits for an element: a word of its block. Words 4 and 5 of the key are the number of the first
  * element. */
-W_FN W_I32 w_random(const W_GLOBAL int *key, W_V(ulong) element) {
-    W_V(ulong) n = element + ((ulong)(uint)key[4] | (ulong)(uint)key[5] << 32);
+W_FN W_I32 w_random(const W_GLOBAL int *key, ulong element) {
+    ulong n = element + ((ulong)(uint)key[4] | (ulong)(uint)key[5] << 32);
     W_U32 words[4];
     w_random_block(key, n >> 2, words);
-    W_U32 word = W_V(convert_uint)(n) & 3u;
+    W_U32 word = convert_uint(n) & 3u;
     W_U32 low = (word & 1u) != 0 ? words[1] : words[0], high = (word & 1u) != 0 ? words[3] : words[2];
     return w_sig((word & 2u) != 0 ? high : low);
 }
-#ifdef W_VECTORS
-/* Returns the bits for 16 adjacent elements. If the first one begins a block of four, four blocks are enough. They
- * are in lanes of 64 bits: one instruction multiplies the low halves of two such lanes. The high halves hold
- * anything. */
-W_FN int16 w_random_line(const W_GLOBAL int *key, ulong element) {
-    ulong n = element + ((ulong)(uint)key[4] | (ulong)(uint)key[5] << 32);
-    if (n & 3) return w_random(key, element + convert_ulong16(W_LANES));
-    ulong4 block = (n >> 2) + (ulong4)(0, 1, 2, 3);
-    ulong4 c0 = block, c1 = block >> 32, c2 = (ulong4)((uint)key[2]), c3 = (ulong4)((uint)key[3]);
-    uint k0 = (uint)key[0], k1 = (uint)key[1];
-    for (int round = 0; round < 10; round++) {
-        ulong4 x = (c0 & 0xffffffffu) * 0xD2511F53u, y = (c2 & 0xffffffffu) * 0xCD9E8D57u;
-        c0 = (y >> 32) ^ c1 ^ (ulong4)(k0);
-        c1 = y;
-        c2 = (x >> 32) ^ c3 ^ (ulong4)(k1);
-        c3 = x;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    ulong8 words = (ulong8)((c0 & 0xffffffffu) | c1 << 32, (c2 & 0xffffffffu) | c3 << 32);
-    return as_int16(words.s04152637);
-}
-#endif

@@ -15,7 +15,6 @@
 #define W_INDEX         w_index
 #define W_UNROLL        _Pragma("unroll")
 #define W_CARD_UNROLL   W_UNROLL
-#define W_RESTRICT
 #define W_USUALLY(c)    (c)
 #define W_SAME(c)       w_uniform(c) /* WGSL must be sure that all items reach a barrier */
 #define W_FN            static inline
@@ -25,7 +24,6 @@ typedef char w_i8;
 #define w_group(dim)    get_group_id(dim)
 #define w_groups(dim)   get_num_groups(dim)
 #define w_item(dim)     get_local_id(dim)
-#define w_fence_all()
 #define W_ANY_ITEM(x)   w_uniform(x)
 /* As in opencl.cl. */
 #define W_HALVES(T, t, room, lanes, JOINED)                                                                \

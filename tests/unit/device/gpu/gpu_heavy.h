@@ -1,5 +1,5 @@
-/* Runs one heavy operation on a GPU backend, as kernels for CPUs (OpenCL only) or for GPUs, and on the
- * interpreter, and compares the results. Include this header after cmocka.h and gpu.h. */
+/* Runs one heavy operation on a GPU backend, as kernels for cards, and on the interpreter, and compares the
+ * results. Include this header after cmocka.h and gpu.h. */
 #ifndef WEFT_TESTS_GPU_HEAVY_H
 #define WEFT_TESTS_GPU_HEAVY_H
 
@@ -30,12 +30,12 @@ static inline int close_devices(void **state) {
     return 0;
 }
 
-/* Target of the kernels: a CPU, or a GPU with groups of that many work-items. */
+/* Target of the kernels: a card with groups of that many work-items. */
 static inline void aim(int items) {
     weft_target *t = &weft__gpu_of(gpu)->target;
-    t->vectors = items == 0;
-    t->lanes = items ? items : 16;
-    if (items) t->local_bytes = 32768;
+    t->on_processor = false;
+    t->lanes = items;
+    t->local_bytes = 32768;
 }
 
 typedef struct operands {

@@ -1,5 +1,5 @@
 /* src/device/gpu/backend/fused_launch.c. Steps of small nets give the same bits with and without fused
- * launches, with vectors and with work-items, also if one launch does many steps. After a fault, the rest of
+ * launches, also if one launch does many steps. After a fault, the rest of
  * the fused launch changes no variables. An entry can read memory that another entry wrote with another type.
  * Commands are timed one by one. */
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include <weft/weft.h>
 
-#include "opencl.h"
+#include "gpu.h"
 
 #define SHAPE(...)                                                                                           \
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
@@ -31,21 +31,22 @@ typedef struct net {
     int kind;
 } net;
 
-/* 0: kernels with vectors; else kernels with work-groups of that many work-items. */
-static void aim(weft_device *device, int items) {
+/* On OpenCL: the kernels of cards, with small work-groups. */
+static void aim(weft_device *device) {
+    if (test_on_cores()) return;
     weft_target *target = &weft__gpu_of(device)->target;
-    target->vectors = items == 0;
-    target->lanes = items ? items : 16;
+    target->on_processor = false;
+    target->lanes = 16;
 }
 
-static void make(net *n, int kind, int items) {
+static void make(net *n, int kind) {
     const int64_t width = 3 + kind * 5 % 7, in = 2 + kind;
     const weft_dtype dtype = kind == WIDE ? WEFT_F64 : WEFT_F32;
     double x[ROWS * 16];
     int32_t y[ROWS];
     *n = (net){.kind = kind};
-    assert_int_equal(weft_open(&(weft_open_options){.device = "opencl", .seed = 11}, &n->ctx), WEFT_OK);
-    aim(n->ctx->device, items);
+    assert_int_equal(weft_open(&(weft_open_options){.device = test_gpu(), .seed = 11}, &n->ctx), WEFT_OK);
+    aim(n->ctx->device);
     for (int i = 0; i < ROWS * in; i++) x[i] = i * 37 % 19 / 10.0 - 1;
     for (int i = 0; i < ROWS; i++) y[i] = i * 3 % CLASSES;
     weft_context *ctx = n->ctx;
@@ -94,10 +95,10 @@ static size_t values_of(net *n, weft_tensor *loss, char values[VALUES]) {
 }
 
 /* Makes steps one by one, then many in one call. Returns the number of kernels of the device. */
-static int train(int kind, int items, bool fused_launches, char values[VALUES], size_t *bytes) {
+static int train(int kind, bool fused_launches, char values[VALUES], size_t *bytes) {
     net n;
     weft_program *program;
-    make(&n, kind, items);
+    make(&n, kind);
     weft__gpu_hook.fuse_after = fused_launches ? 1 : INT32_MAX;
     const int before = weft__gpu_hook.kernels;
     weft_scope *scope = weft_scope_open(n.ctx);
@@ -118,21 +119,15 @@ static int train(int kind, int items, bool fused_launches, char values[VALUES], 
     return kernels;
 }
 
-/* PoCL takes minutes to compile a long fused launch for work-items. */
-static const struct {
-    int kind, items;
-} cases[] = {{WORDS, 0}, {NORM, 0}, {WIDE, 0}, {ROWS_ONLY, 0}, {ROWS_ONLY, 16}};
-
 static void test_same_bits(void **state) {
     (void)state;
-    if (test_without_opencl()) return skip();
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    if (test_without_gpu()) return skip();
+    for (int kind = test_on_cores() ? WORDS : ROWS_ONLY; kind <= ROWS_ONLY; kind++) {
         char apart[VALUES], fused[VALUES];
         size_t bytes[2];
-        const int many = train(cases[c].kind, cases[c].items, false, apart, &bytes[0]);
-        const int few = train(cases[c].kind, cases[c].items, true, fused, &bytes[1]);
-        print_message("net %d, %d items: %d kernels, %d with fused launches\n", cases[c].kind, cases[c].items,
-                      many, few);
+        const int many = train(kind, false, apart, &bytes[0]);
+        const int few = train(kind, true, fused, &bytes[1]);
+        print_message("net %d: %d kernels, %d with fused launches\n", kind, many, few);
         assert_true(many < few && few < 2 * many); /* both forms */
         assert_int_equal(bytes[0], bytes[1]);
         assert_memory_equal(apart, fused, bytes[0]);
@@ -142,15 +137,15 @@ static void test_same_bits(void **state) {
 static void test_fault(void **state) {
     (void)state;
     static const struct {
-        int kind, items;
+        int kind;
         const char *message, *layer;
-    } faults[] = {{WORDS, 0, "5 is not in 0..4", "0.0: gather"}, {ROWS_ONLY, 16, "7 is not in 0..5", ""}};
-    if (test_without_opencl()) return skip();
-    for (size_t c = 0; c < sizeof faults / sizeof *faults; c++) {
+    } faults[] = {{WORDS, "5 is not in 0..4", "0.0: gather"}, {ROWS_ONLY, "7 is not in 0..5", ""}};
+    if (test_without_gpu()) return skip();
+    for (size_t c = test_on_cores() ? 0 : 1; c < sizeof faults / sizeof *faults; c++) {
         net n;
         char before[VALUES], after[VALUES];
         int32_t bad[ROWS] = {0, c ? 7 : CLASSES}, good[ROWS] = {0};
-        make(&n, faults[c].kind, faults[c].items);
+        make(&n, faults[c].kind);
         weft__gpu_hook.fuse_after = 1;
         weft_scope *scope = weft_scope_open(n.ctx);
         weft_tensor *loss = loss_of(&n);
@@ -172,32 +167,30 @@ static void test_fault(void **state) {
     }
 }
 
-/* With narrow vectors, matmuls have groups of another size, so there are several fused launches. */
-static void assert_fused(weft_device *device, int kernels, int commands) {
-    const bool wide = weft__opencl_of(device)->gpu.target.vector_bytes >= 64;
-    assert_true(wide ? kernels == commands + 1 : kernels > commands);
-}
+enum { N = 8 };
+static const weft_heavy product = {.kind = WEFT_HEAVY_MATMUL,
+                                   .as.matmul = {.dtype = WEFT_F32,
+                                                 .out_dtype = WEFT_F32,
+                                                 .m = N,
+                                                 .n = N,
+                                                 .k = N,
+                                                 .a_m = N,
+                                                 .a_k = 1,
+                                                 .b_k = N,
+                                                 .b_n = 1,
+                                                 .c_m = N}};
 
 /* Zeros, a matmul and copies in turn, in the same memory, as words of 8 bytes and as floats. */
-static void types_and_times(int items) {
-    enum { N = 8, BYTES = N * N * 4, COMMANDS = 5 };
-    const weft_heavy product = {.kind = WEFT_HEAVY_MATMUL,
-                                .as.matmul = {.dtype = WEFT_F32,
-                                              .out_dtype = WEFT_F32,
-                                              .m = N,
-                                              .n = N,
-                                              .k = N,
-                                              .a_m = N,
-                                              .a_k = 1,
-                                              .b_k = N,
-                                              .b_n = 1,
-                                              .c_m = N}};
+static void test_types_and_times(void **state) {
+    enum { BYTES = N * N * 4, COMMANDS = 5 };
     weft_context ctx = {0};
     weft_device *device;
     weft_executable *e;
     float a[N * N], got[2][N * N], wanted[N * N] = {0};
-    assert_int_equal(weft__device_open(&ctx, "opencl", NULL, &device), WEFT_OK);
-    aim(device, items);
+    (void)state;
+    if (test_without_gpu()) return skip();
+    assert_int_equal(weft__device_open(&ctx, test_gpu(), NULL, &device), WEFT_OK);
+    aim(device);
     const weft_device_ops *ops = device->ops;
     weft_buffer *slots[4];
     for (int i = 0; i < 4; i++) assert_int_equal(ops->buffer_new(device, BYTES, &slots[i]), WEFT_OK);
@@ -231,19 +224,12 @@ static void types_and_times(int items) {
         assert_memory_equal(got[0], wanted, BYTES);
         for (int i = 0; i < N * N; i++) assert_true(got[1][i] == (i < N * N / 2 ? 0 : wanted[i]));
     }
-    assert_fused(device, weft__gpu_hook.kernels - before, COMMANDS);
+    assert_int_equal(weft__gpu_hook.kernels - before, COMMANDS + 1);
     weft__gpu_hook.fuse_after = 0;
     ops->executable_free(device, e);
     for (int i = 0; i < 4; i++) ops->buffer_free(device, slots[i]);
     ops->close(device);
     weft__strings_free(&ctx);
-}
-
-static void test_types_and_times(void **state) {
-    (void)state;
-    if (test_without_opencl()) return skip();
-    types_and_times(0);
-    types_and_times(16);
 }
 
 int main(void) {

@@ -245,7 +245,7 @@ static void test_templates_share_programs(void **state) {
     const weft_launch launches[4] = {
         {.name = "one",
          .source = "#define T int\n#define N 1\ntypedef struct pair {\n    T a;\n} pair;\n"
-                   "W_NUMBERS(absent) {\n    T a;\n};\nW_ONCE T twice(T a) { return 2 * a + N; }\n"
+                   "W_NUMBERS(absent) {\n    T a;\n};\nW_FN T twice(T a) { return 2 * a + N; }\n"
                    "W_KERNEL W_ITEMS(1, 1, 1) void one(W_GLOBAL T *a) { pair p = {3}; a[0] = twice(p.a); }",
          .may_fuse = true},
         {.name = "one",
@@ -255,14 +255,14 @@ static void test_templates_share_programs(void **state) {
              "W_KERNEL W_ITEMS(1, 1, 1) void one(W_GLOBAL T *a) { pair p = {4, 5}; a[0] = twice(p.b); }",
          .may_fuse = true},
         {.name = "map",
-         .source = "W_ONCE void map_group(W_GLOBAL float *a, int v) { w_put_i32((W_GLOBAL int *)a, 0, v); }\n"
+         .source = "W_FN void map_group(W_GLOBAL float *a, int v) { w_put_i32((W_GLOBAL int *)a, 0, v); }\n"
                    "W_KERNEL W_ITEMS(1, 1, 1) void map(W_GLOBAL float *a) { map_group(a, 13); }",
-         .prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_VECTORS,
+         .prelude = WEFT_PRELUDE_LANES,
          .shares = true},
         {.name = "map",
-         .source = "W_ONCE void map_group(W_GLOBAL float *a, int v) { w_put_i32((W_GLOBAL int *)a, 0, v); }\n"
+         .source = "W_FN void map_group(W_GLOBAL float *a, int v) { w_put_i32((W_GLOBAL int *)a, 0, v); }\n"
                    "W_KERNEL W_ITEMS(1, 1, 1) void map(W_GLOBAL float *a) { map_group(a, 14); }",
-         .prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_VECTORS,
+         .prelude = WEFT_PRELUDE_LANES,
          .shares = true},
     };
     if (!setup(&f)) return skip();

@@ -1,8 +1,8 @@
 /* Attention for the GPU backends: which kernels run, how the work is divided, and their arguments. Forward is
  * one launch, or two if work-groups share the keys of few queries. Backward is two launches; the second one
  * needs sums of the first.
- * Must not know: how launches run. Read next: attention_vectors.cl (CPUs), attention_items.cl (GPUs),
- * attention_tensor.cl (tensor cores). */
+ * Must not know: how launches run. Read next: attention_items.cl, attention_tensor.cl (tensor
+ * cores). */
 #include <limits.h>
 #include <stdio.h>
 
@@ -133,7 +133,7 @@ bool weft__gpu_attention_takes(const weft_target *target, const weft_heavy_atten
     if (at->d > CHANNELS_MAX || at->t_q > INT_MAX / 2 || at->t_k > INT_MAX / 2) return false;
     /* other devices use the expansion then */
     if (target->dialect != WEFT_DIALECT_CUDA && at->batch * at->heads > GROUPS_MAX) return false;
-    return target->vectors || tile_of(target, at);
+    return tile_of(target, at) != NULL;
 }
 
 /* ---- kernel sources ---- */
@@ -150,15 +150,6 @@ typedef struct plan {
 } plan;
 
 /* Writes the definitions of this template; they follow those of all templates. */
-static void head_vectors(plan *p, weft_text *to) {
-    const char *sum = p->sum == WEFT_F64 ? "double" : "float";
-    p->items = 1;
-    p->rows = LANES;
-    weft__put(to, "#define S8 %s8\n#define INT16 %s16\n#define TO_V convert_%s16\n#define CHANNELS %s\n", sum,
-              p->sum == WEFT_F64 ? "long" : "int", sum, p->at->d == p->room ? "D" : "of.d");
-    if (p->at->masked) weft__put(to, "#define SEEN16 convert_%s16\n", p->sum == WEFT_F64 ? "long" : "int");
-}
-
 static void head_items(plan *p, weft_text *to) {
     const tile *t = tile_of(p->launches->target, p->at);
     p->items = items_of(p->launches->target, t);
@@ -196,7 +187,7 @@ static void head_mask(const weft_heavy_attention *at, weft_text *to) {
 }
 
 static weft_status make_source(plan *p) {
-    const bool wide = p->sum == WEFT_F64, vectors = p->launches->target->vectors;
+    const bool wide = p->sum == WEFT_F64;
     char head[8192];
     weft_text to = weft__text(head, sizeof head);
     head_mask(p->at, &to);
@@ -204,17 +195,13 @@ static weft_status make_source(plan *p) {
     p->room = p->cores ? (int)weft__ceil_div(p->at->d, 32) * 32 : room_of(p->at);
     weft__put(&to, "#define D %d\n#define EXP w_exp_%s\n#define LOG w_log_%s\n%s%s", p->room,
               wide ? "f64" : "f32", wide ? "f64" : "f32", p->at->dropout > 0 ? "#define DROPOUT\n" : "",
-              p->at->backward && !vectors ? "#define BACKWARD\n" : "");
-    if (vectors)
-        head_vectors(p, &to);
-    else if (p->cores)
+              p->at->backward ? "#define BACKWARD\n" : "");
+    if (p->cores)
         head_cores(p, &to);
     else
         head_items(p, &to);
-    p->source = weft__gpu_template_source(p->launches, p->dtype, head,
-                                          vectors    ? weft__source_attention_vectors
-                                          : p->cores ? weft__source_attention_tensor
-                                                     : weft__source_attention_items);
+    p->source = weft__gpu_template_source(
+        p->launches, p->dtype, head, p->cores ? weft__source_attention_tensor : weft__source_attention_items);
     return p->source ? WEFT_OK
                      : weft__fail_oom(p->launches->ctx, sizeof head, "the kernel source of an attention");
 }
@@ -315,7 +302,6 @@ static weft_status gpu_attention_launch(const plan *p, const char *name, int64_t
     const int64_t limit = p->launches->target->groups_most;
     const int64_t pairs = limit && p->pairs > limit ? limit : p->pairs; /* of the second dimension */
     unsigned prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | weft__gpu_prelude(p->dtype);
-    if (p->launches->target->vectors) prelude |= WEFT_PRELUDE_VECTORS;
     if (p->cores) prelude |= p->launches->target->matrix_lanes ? WEFT_PRELUDE_MATRIX : WEFT_PRELUDE_TENSOR;
     if (p->at->dropout > 0) prelude |= WEFT_PRELUDE_RANDOM;
     const weft_launch one = {.name = name,
@@ -353,41 +339,16 @@ static weft_status forward_rows(const plan *p) {
 }
 
 static weft_status forward(const plan *p) {
-    if (p->at->t_q < ROWS_FEW && !p->launches->target->vectors) return forward_rows(p);
+    if (p->at->t_q < ROWS_FEW) return forward_rows(p);
     const w_attention of = gpu_attention_numbers_of(p, 1, p->at->t_k);
     arguments to = {.n = 0};
     gpu_attention_operands(&to, p, LIST(Q, K, V, KEY), false);
     gpu_attention_operands(&to, p, LIST(OUT, LSE), true);
     numbers(&to, p, &of);
-    if (p->at->t_q < ROWS_FEW) return gpu_attention_launch(p, "attention_row", p->at->t_q, &to);
     return gpu_attention_launch(p, "attention", weft__ceil_div(p->at->t_q, p->rows), &to);
 }
 
-/* Backward on CPUs. The key blocks of a pair are divided among as many work-groups as keep the device busy.
- * Each one sums its own dq. */
-static weft_status backward_vectors(const plan *p) {
-    const weft_heavy_attention *at = p->at;
-    const int64_t blocks = weft__ceil_div(at->t_q, LANES), key_blocks = weft__ceil_div(at->t_k, KEYS);
-    int64_t parts = weft__ceil_div(2 * (int64_t)p->launches->target->units, p->pairs);
-    if (parts > key_blocks) parts = key_blocks;
-    if (parts < 1) parts = 1;
-    p->launches->scratch_bytes =
-        (parts * p->pairs * blocks + 1) * p->room * LANES * (int64_t)weft_dtype_size(p->sum);
-    const w_attention of = gpu_attention_numbers_of(p, parts, 0);
-    arguments to = {.n = 0}, last = {.n = 0};
-    gpu_attention_operands(&to, p, LIST(Q, K, V, KEY, OUT, LSE, DOUT), false);
-    gpu_attention_operands(&to, p, LIST(DQ, DK, DV), true);
-    scratch(&to, p);
-    numbers(&to, p, &of);
-    WEFT_TRY(gpu_attention_launch(p, "attention_back", parts, &to));
-    if (parts == 1) return WEFT_OK;
-    scratch(&last, p);
-    gpu_attention_operands(&last, p, LIST(DQ), true);
-    numbers(&last, p, &of);
-    return gpu_attention_launch(p, "attention_dq", blocks, &last);
-}
-
-static weft_status backward_items(const plan *p) {
+static weft_status backward(const plan *p) {
     const weft_heavy_attention *at = p->at;
     p->launches->scratch_bytes = (p->pairs * at->t_q + 1) * (int64_t)weft_dtype_size(p->sum);
     const w_attention of = gpu_attention_numbers_of(p, 1, at->t_k);
@@ -414,6 +375,5 @@ weft_status weft__gpu_attention(weft_launches *launches, const weft_heavy *heavy
               .pairs = at->batch * at->heads};
     if (p.pairs == 0 || at->d == 0) return WEFT_OK;
     WEFT_TRY(make_source(&p));
-    if (!at->backward) return forward(&p);
-    return launches->target->vectors ? backward_vectors(&p) : backward_items(&p);
+    return at->backward ? backward(&p) : forward(&p);
 }

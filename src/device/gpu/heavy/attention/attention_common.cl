@@ -1,4 +1,4 @@
-/* What the attention templates with work-items share: dropout, masks, addresses, the numbers of the kernels. A
+/* What the attention templates share: dropout, masks, addresses, the numbers of the kernels. A
  * work-group handles one pair of batch and head; its second dimension counts the pairs.
  * Read next: attention_items.cl (any device), attention_tensor.cl (tensor cores). */
 #include "device/gpu/heavy/attention/attention_params.h"

@@ -5,10 +5,6 @@
 
 #include "device/gpu/backend/kernel_types.h"
 
-/* With vectors: queries and keys of a block. */
-#define LANES 32
-#define KEYS  64
-
 /* Strides; channels are contiguous. */
 typedef struct w_strides {
     w_i64 batch, head, time;

@@ -1,29 +1,28 @@
-/* Convolutions whose groups have few channels, for the GPU backends. This file decides which convolutions
- * these are. For the gradient of the weight it decides into how many parts the windows are divided, by shape
- * alone.
+/* Convolutions whose groups have few channels, for the GPU backends, and most convolutions of OpenCL on a
+ * processor. This file decides which convolutions these are. For the gradient of the weight it decides into
+ * how many parts the windows are divided, by shape alone.
  * Must not know: how launches run. Read next: conv_direct.cl. */
 #include <limits.h>
 #include <stdio.h>
 
+#include "device/conv_matmul.h"
 #include "device/gpu/heavy/conv/conv_direct_params.h"
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
 #include "device/gpu/backend/kernel_source.h"
 
-#define FEW        4     /* channels of a group, at most, on cards */
-#define TAPS_MOST  64    /* taps that vectors keep in local memory */
-#define WORK       16384 /* pixels of sixteen channels that are worth a work-group with vectors */
-#define PART       4096  /* windows that one work-group adds up */
+#define FEW        4    /* channels of a group, at most */
+#define PART       4096 /* windows that one work-group adds up */
 #define PARTS_MOST 64
 
 bool weft__gpu_conv_is_direct(const weft_target *target, const weft_heavy_conv *c) {
     int64_t all;
-    if (c->groups < 2 || !weft__mul(c->groups * weft__larger(c->in, c->out), c->size[0] * c->size[1], &all) ||
-        all * weft__smaller(c->in, c->out) > INT_MAX / 2)
+    if (!weft__mul(c->groups * weft__larger(c->in, c->out), c->size[0] * c->size[1], &all) ||
+        !weft__mul(all, weft__smaller(c->in, c->out), &all) || all > INT_MAX / 2)
         return false;
-    return target->vectors
-               ? c->in == 1 && c->out == 1 && c->groups >= 8 && c->size[0] * c->size[1] <= TAPS_MOST
-               : c->in <= FEW && c->out <= FEW;
+    /* PoCL takes seconds to compile a tile of work-items that meet at barriers. */
+    const bool slow = target->on_processor && target->dialect == WEFT_DIALECT_OPENCL;
+    return (slow && !weft__conv_is_matmul(c)) || (c->groups > 1 && c->in <= FEW && c->out <= FEW);
 }
 
 static w_direct gpu_conv_direct_numbers_of(const weft_heavy_conv *c) {
@@ -43,16 +42,15 @@ static w_direct gpu_conv_direct_numbers_of(const weft_heavy_conv *c) {
 static const char *gpu_conv_direct_source_of(weft_launches *launches, const weft_heavy_conv *c, bool sink,
                                              const char *source) {
     char head[96];
-    snprintf(head, sizeof head,
-             "#define BY_INPUT %d\n#define BY_WEIGHT %d\n#define SINK %d\n#define TAPS %d\n",
-             c->pass == WEFT_CONV_INPUT, c->pass == WEFT_CONV_WEIGHT, sink, TAPS_MOST);
+    snprintf(head, sizeof head, "#define BY_INPUT %d\n#define BY_WEIGHT %d\n#define SINK %d\n",
+             c->pass == WEFT_CONV_INPUT, c->pass == WEFT_CONV_WEIGHT, sink);
     return weft__gpu_template_source(launches, (weft_dtype)c->dtype, head, source);
 }
 
 static weft_status launch_sum(weft_launches *launches, const weft_heavy_conv *c, int parts, bool sink) {
     const weft_dtype dtype = (weft_dtype)c->dtype, sum = weft__gpu_sum_dtype(dtype);
     const int64_t count = c->groups * c->out * c->size[0] * c->size[1] * c->in;
-    const int items = weft__target_items(launches->target);
+    const int items = launches->target->lanes;
     const w_direct_sum of = {.parts = parts, .count = (int32_t)count};
     weft_argument arguments[] = {SCRATCH(0, sum), WRITES(2, dtype), STRUCT(of), FAULT};
     arguments[0].written = false;
@@ -70,26 +68,20 @@ static weft_status launch_sum(weft_launches *launches, const weft_heavy_conv *c,
 weft_status weft__gpu_conv_direct(weft_launches *launches, const weft_heavy *heavy, bool sink) {
     const weft_heavy_conv *c = &heavy->as.conv;
     const weft_dtype dtype = (weft_dtype)c->dtype, sum = weft__gpu_sum_dtype(dtype);
-    const bool weight = c->pass == WEFT_CONV_WEIGHT, input = c->pass == WEFT_CONV_INPUT,
-               vectors = launches->target->vectors;
-    const int items = weft__target_items(launches->target);
-    const int64_t *to = input ? c->x : c->y, lines = c->n * to[0], pixels = lines * to[1];
+    const bool weight = c->pass == WEFT_CONV_WEIGHT, input = c->pass == WEFT_CONV_INPUT;
+    const int items = launches->target->lanes;
+    const int64_t *to = input ? c->x : c->y, pixels = c->n * to[0] * to[1];
     const int64_t elements =
         c->groups * (input ? c->in : c->out) * (weight ? c->size[0] * c->size[1] * c->in : pixels);
     w_direct of = gpu_conv_direct_numbers_of(c);
     if (elements == 0) return WEFT_OK;
-    int64_t groups = vectors ? weft__ceil_div(c->groups, 16) : weft__ceil_div(elements, items), parts = 1;
+    int64_t parts = 1;
     if (weight) {
-        /* lines of windows, or windows, to divide among work-groups */
-        const int64_t most = vectors ? lines : pixels;
         parts = weft__larger(1, weft__smaller(PARTS_MOST, weft__ceil_div(pixels, PART)));
-        of.part = (int32_t)weft__larger(1, weft__ceil_div(most, weft__smaller(parts, weft__larger(1, most))));
-        parts = weft__larger(1, weft__ceil_div(most, of.part));
+        of.part =
+            (int32_t)weft__larger(1, weft__ceil_div(pixels, weft__smaller(parts, weft__larger(1, pixels))));
+        parts = weft__larger(1, weft__ceil_div(pixels, of.part));
         launches->scratch_bytes = parts * elements * (int64_t)weft_dtype_size(sum);
-    } else if (vectors) {
-        of.part = (int32_t)weft__larger(
-            1, weft__smaller(lines, WORK / weft__larger(1, to[1] * c->size[0] * c->size[1])));
-        parts = weft__ceil_div(lines, of.part);
     }
     weft_argument arguments[] = {READS(0, dtype), READS(1, dtype), WRITES(2, dtype), STRUCT(of), FAULT};
     if (weight) arguments[2] = (weft_argument)SCRATCH(0, sum);
@@ -99,7 +91,7 @@ weft_status weft__gpu_conv_direct(weft_launches *launches, const weft_heavy *hea
                                                    .source = source,
                                                    .prelude = weft__gpu_prelude(dtype),
                                                    ARGUMENTS(arguments),
-                                                   .groups = {groups, parts, 1},
+                                                   .groups = {weft__ceil_div(elements, items), parts, 1},
                                                    .items = {items, 1, 1}}));
     return weight ? launch_sum(launches, c, (int)parts, sink) : WEFT_OK;
 }

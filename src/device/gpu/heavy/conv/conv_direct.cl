@@ -31,104 +31,7 @@ W_NUMBERS(conv_direct) {
     int command;
 };
 
-#ifdef VECTORS
-/* ---- vectors: one channel for each group, 16 groups at once ---- */
-
-#define LANES(p, count) ((count) == 16 ? LOAD16(p) : some(p, count))
-W_FN S16 some(const W_GLOBAL T *from, int count) {
-    S x[16];
-    for (int j = 0; j < 16; j++) x[j] = j < count ? LOAD(from, j) : (S)0;
-    return vload16(0, x);
-}
-#if BY_WEIGHT
-/* A work-group has `part` rows of windows. */
-W_SHARED(conv_direct) { S16 total[TAPS]; };
-W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL S *c,
-                                           W_GLOBAL w_faults *faults,
-                                           const W_NUMBERS(conv_direct) given W_ALSO(conv_direct)) {
-    W_MEMORY(conv_direct)
-    const w_direct of = given.conv;
-    W_LOCAL S16 *const total = shared->total;
-    const int first = w_group(0) * 16, count = min(16, of.groups - first), taps = of.size[0] * of.size[1];
-    const int lines = of.n * of.y[0], begin = w_group(1) * of.part;
-    for (int t = 0; t < taps; t++) total[t] = 0;
-    for (int line = begin; line < min(lines, begin + of.part); line++) {
-        const W_GLOBAL T *y = b + given.b_at + (w_i64)line * of.y[1] * of.groups + first;
-        for (int t = 0; t < taps; t++) {
-            const int row = place_of_x(&of, 0, line % of.y[0], t / of.size[1]);
-            const int from = t % of.size[1] * of.dilation[1] - of.padding[1], step = of.stride[1];
-            int j = from < 0 ? (-from + step - 1) / step : 0;
-            const int end = from < of.x[1] ? min(of.y[1], (of.x[1] - 1 - from) / step + 1) : 0;
-            if (row < 0) continue;
-            const W_GLOBAL T *x =
-                a + given.a_at + (((w_i64)(line / of.y[0]) * of.x[0] + row) * of.x[1] + from) * of.groups + first;
-            S16 sum[4] = {0, 0, 0, 0};
-            for (; j + 4 <= end; j += 4)
-                for (int i = 0; i < 4; i++)
-                    sum[i] = fma(LANES(x + (w_i64)(j + i) * step * of.groups, count),
-                                 LANES(y + (w_i64)(j + i) * of.groups, count), sum[i]);
-            for (; j < end; j++)
-                sum[0] = fma(LANES(x + (w_i64)j * step * of.groups, count), LANES(y + (w_i64)j * of.groups, count),
-                             sum[0]);
-            total[t] += (sum[0] + sum[1]) + (sum[2] + sum[3]);
-        }
-    }
-    c += given.c_at + ((w_i64)w_group(1) * of.groups + first) * taps;
-    for (int t = 0; t < taps; t++) {
-        S x[16];
-        vstore16(total[t], 0, x);
-        for (int j = 0; j < count; j++) c[j * taps + t] = x[j];
-    }
-}
-#else
-/* A work-group has `part` rows of the result. */
-W_SHARED(conv_direct) { S16 w[TAPS]; };
-W_KERNEL W_ITEMS(1, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOBAL T *b, W_GLOBAL T *c,
-                                           W_GLOBAL w_faults *faults,
-                                           const W_NUMBERS(conv_direct) given W_ALSO(conv_direct)) {
-    W_MEMORY(conv_direct)
-    W_RETURN_IF_FAULTED(ITEMS, SINK)
-    const w_direct of = given.conv;
-    W_LOCAL S16 *const w = shared->w;
-    const int first = w_group(0) * 16, count = min(16, of.groups - first), taps = of.size[0] * of.size[1];
-    const int lines = of.n * of.RESULTS[0], begin = w_group(1) * of.part;
-    b += given.b_at + (w_i64)first * taps;
-    for (int t = 0; t < taps; t++) {
-        S x[16];
-        for (int j = 0; j < 16; j++) x[j] = j < count ? LOAD(b, j * taps + t) : (S)0;
-        w[t] = vload16(0, x);
-    }
-    for (int line = begin; line < min(lines, begin + of.part); line++) {
-        const W_GLOBAL T *image =
-            a + given.a_at + (w_i64)(line / of.RESULTS[0]) * of.EXTENT[0] * of.EXTENT[1] * of.groups + first;
-        W_GLOBAL T *to = c + given.c_at + (w_i64)line * of.RESULTS[1] * of.groups + first;
-        for (int j = 0; j < of.RESULTS[1]; j++, to += of.groups) {
-            S16 total = 0;
-            for (int r = 0; r < of.size[0]; r++) {
-                const int row = PLACE(&of, 0, line % of.RESULTS[0], r);
-                S16 sum = 0;
-                for (int s = 0; row >= 0 && s < of.size[1]; s++) {
-                    const int column = PLACE(&of, 1, j, s);
-                    if (column < 0) continue;
-                    sum = fma(LANES(image + ((w_i64)row * of.EXTENT[1] + column) * of.groups, count),
-                              w[r * of.size[1] + s], sum);
-                }
-                total += sum;
-            }
-            if (count == 16) {
-                STORE16(to, total);
-            } else {
-                S x[16];
-                vstore16(total, 0, x);
-                for (int i = 0; i < count; i++) STORE(to, i, x[i]);
-            }
-        }
-    }
-}
-#endif
-
-#else
-/* ---- work-items: one element each; adjacent work-items have adjacent channels ---- */
+/* A work-item has one element; adjacent work-items have adjacent channels. */
 
 #if BY_WEIGHT
 /* Adds up part w_group(1) of the windows, for one element of the weight. */
@@ -186,5 +89,4 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void conv_direct(const W_GLOBAL T *a, const W_GLOB
     }
     STORE(c, given.c_at + (w_i64)pixel * written + channel, total);
 }
-#endif
 #endif

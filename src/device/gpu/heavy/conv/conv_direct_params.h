@@ -8,7 +8,7 @@
 /* x (n, x, groups * in), y (n, y, groups * out) and the weight (groups * out, size, in) of a convolution. */
 typedef struct w_direct {
     w_i32 n, groups, in, out, x[2], size[2], y[2], stride[2], padding[2], dilation[2];
-    w_i32 part; /* of a work-group: rows of the result; for the weight rows of windows, or windows */
+    w_i32 part; /* of a work-group: windows, for the gradient of the weight */
 } w_direct;
 
 /* `parts` partial results of `count` elements. */

@@ -43,126 +43,6 @@ W_FN w_i64 weight_at(const w_image *v, int k, w_i64 line) {
     return (k - tap * v->depth) * line + v->weight[0] + row * v->weight[1] + (tap - row * v->taps[1]) * v->weight[2];
 }
 
-#ifdef VECTORS
-/* ---- vectors: windows are copied to lines of local memory; 16 elements after each line may be overwritten ---- */
-
-/* Stores at any element, in one access, as write16 does. */
-W_FN void keep16(W_LOCAL S *p, S16 v) {
-    typedef S16 any __attribute__((aligned(sizeof(S))));
-    *(W_LOCAL any *)p = v;
-}
-
-W_FN void put_zeros(int count, W_LOCAL S *to) {
-    for (int j = 0; j < count; j += 16) keep16(to + j, (S16)(0));
-}
-
-/* Copies `count` elements. `room`: elements that may be read. */
-W_FN void put_elements(const W_GLOBAL T *from, int count, w_i64 room, W_LOCAL S *to) {
-    int j = 0;
-    for (; j + 16 <= count; j += 16) keep16(to + j, LOAD16(from + j));
-    if (j < count && j + 16 <= room)
-        keep16(to + j, LOAD16(from + j));
-    else
-        for (; j < count; j++) to[j] = LOAD(from, j);
-}
-
-/* Elements k0 to k1 - 1 of a window, as pieces that are contiguous in the image. Such a unit is a row of taps if the
- * taps are adjacent and the window has all channels of a pixel, else a single tap. The first piece begins at element
- * `skip` of unit `tap` of a row. */
-typedef struct w_pieces {
-    int joined, unit, across, tap_row, tap, skip, count;
-    w_i64 row_step, tap_step;
-} w_pieces;
-W_FN w_pieces pieces_of(const w_image *v, int k0, int k1) {
-    w_pieces s;
-    s.joined = v->depth == v->channels && v->dilation[1] == 1;
-    s.unit = s.joined ? v->taps[1] * v->depth : v->depth;
-    s.across = s.joined ? 1 : v->taps[1];
-    const int first = k0 / s.unit;
-    s.tap_row = first / s.across, s.tap = first % s.across, s.skip = k0 - first * s.unit, s.count = k1 - k0;
-    s.row_step = (w_i64)v->dilation[0] * v->source[1] * v->channels, s.tap_step = (w_i64)v->dilation[1] * v->channels;
-    return s;
-}
-
-/* Copies a window that is entirely inside of the image. 16 elements after it may be read. */
-W_FN void put_inside(const W_GLOBAL T *x, const w_pieces *s, W_LOCAL S *to) {
-    const W_GLOBAL T *line = x + s->tap_row * s->row_step;
-    int tap = s->tap, skip = s->skip;
-    for (int left = s->count; left > 0;) {
-        const int count = min(s->unit - skip, left);
-        const W_GLOBAL T *from = line + tap * s->tap_step + skip;
-        for (int j = 0; j < count; j += 16) keep16(to + j, LOAD16(from + j));
-        to += count, left -= count, skip = 0;
-        if (++tap == s->across) tap = 0, line += s->row_step;
-    }
-}
-
-/* Copies any window. */
-W_FN void put_window(const W_GLOBAL T *x, const w_image *v, const w_window w, const w_pieces *s, W_LOCAL S *to) {
-    int tap_row = s->tap_row, tap = s->tap, skip = s->skip;
-    for (int left = s->count; left > 0;) {
-        const int count = min(s->unit - skip, left), row = w.row + tap_row * v->dilation[0],
-                  column = w.column + tap * v->dilation[1];
-        const int inside = row >= 0 && row < v->source[0];
-        /* the part of the unit that is in the image */
-        int low = s->joined ? max(0, -column) * v->depth : column < 0 ? s->unit : 0;
-        int high = s->joined ? (v->source[1] - column) * v->depth : column < v->source[1] ? s->unit : 0;
-        low = min(max(low - skip, 0), count);
-        high = inside ? max(min(high - skip, count), low) : low;
-        const w_i64 at = w.image + ((w_i64)row * v->source[1] + column) * v->channels + skip;
-        if (high == low) {
-            put_zeros(count, to);
-        } else {
-            put_zeros(low, to);
-            put_elements(x + at + low, high - low, v->end - at - low, to + low);
-            put_zeros(count - high, to + high);
-        }
-        to += count, left -= count, skip = 0;
-        if (++tap == s->across) tap = 0, tap_row++;
-    }
-}
-
-/* Copies elements k0 to k1 - 1 of `count` windows from p on, to lines that are `pitch` apart. */
-W_FN void put_windows(const W_GLOBAL T *x, const w_image *v, int p, int count, int k0, int k1, int pitch,
-                      W_LOCAL S *to) {
-    const int last = v->windows[1] * v->stride[1] - v->offset[1], end = v->windows[0] * v->stride[0] - v->offset[0];
-    const int rows = v->source[0] - (v->taps[0] - 1) * v->dilation[0],
-              columns = v->source[1] - (v->taps[1] - 1) * v->dilation[1];
-    const w_i64 span = (v->taps[0] - 1) * ((w_i64)v->dilation[0] * v->source[1] * v->channels) +
-                       (v->taps[1] - 1) * ((w_i64)v->dilation[1] * v->channels) + v->depth + 16;
-    const w_pieces s = pieces_of(v, k0, k1);
-    w_window w = window_at(v, p);
-    for (int i = 0; i < count; i++, to += pitch) {
-        const w_i64 at = w.image + ((w_i64)w.row * v->source[1] + w.column) * v->channels;
-        if (w.row >= 0 && w.row < rows && w.column >= 0 && w.column < columns && at + span <= v->end)
-            put_inside(x + at, &s, to);
-        else
-            put_window(x, v, w, &s, to);
-        w.column += v->stride[1];
-        if (w.column < last) continue;
-        w.column = -v->offset[1];
-        w.row += v->stride[0];
-        if (w.row < end) continue;
-        w.row = -v->offset[0];
-        w.image += (w_i64)v->source[0] * v->source[1] * v->channels;
-    }
-}
-#if IMAGE == WEFT_GPU_WINDOWS_B
-#define PACK_B(p, depth)                                                                                    \
-    for (int j_ = 0; j_ < cols; j_ += COLS)                                                                 \
-        put_windows(b, view, p, depth, j0 + j_, j0 + min(j_ + COLS, cols), COLS,                            \
-                    (W_LOCAL S *)(y + j_ / COLS * (CHUNK * WIDTH)));
-#define B_SLACK 1
-#else
-#define PACK_A(p, depth) put_windows(a, view, i0, rows, p, p + (depth), A_PITCH, x);
-#endif
-#if IMAGE == WEFT_GPU_WINDOWS_A_BACK
-#define PACK_B(p, depth)       pack_b(b, b_k, depth, cols, y, view, p);
-#define B_MORE                 , const w_image *view, int first
-#define B_LINE(b, line, p)     ((b) + weight_at(view, first + (p), line))
-#endif
-
-#else
 #define NOWHERE (-(1 << 30)) /* a row outside of every image */
 
 /* Is this row and column in the image? */
@@ -238,7 +118,6 @@ INLINE void fetch_weight(const W_GLOBAL T *from, const w_image *v, int k, int k1
         to[i] = p < k1 && l < cols ? LOAD(from, (STRIDE)weight_at(v, p, line) + l) : (S)0;
     }
 }
-#endif
 #endif
 #endif
 

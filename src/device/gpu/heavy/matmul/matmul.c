@@ -1,7 +1,7 @@
 /* Matmuls for the GPU backends: which template, which tile, how many work-groups.
- * Must not know: how launches run. Read next: matmul.cl, then matmul_vectors.cl (CPUs), matmul_tiles.cl
- * (GPUs), matmul_slices.cl (few tiles, CUDA), matmul_direct.cl (WebGPU on processors, and tiny matmuls on
- * CUDA), matmul_tensor.cl (tensor and matrix cores), matmul_rows.cl (few rows, all devices). */
+ * Must not know: how launches run. Read next: matmul.cl, then matmul_tiles.cl, matmul_slices.cl (few
+ * tiles, CUDA), matmul_direct.cl (processors, and tiny matmuls on CUDA), matmul_tensor.cl (tensor and matrix
+ * cores), matmul_rows.cl (few rows). */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,14 +30,14 @@ static bool takes_epilogue(const weft_target *target, const weft_heavy_matmul *m
     return k->n_args <= EPILOGUE_ARGUMENTS && weft__kernel_has_rows(k, is_column(mm) ? mm->m : mm->n);
 }
 
-/* Returns whether the template can also return the row sums of a. Only tiles of work-items can: those at the
- * first column of c have the parts of a at hand. */
-static bool takes_sums(const weft_target *target, const weft_heavy_matmul *mm) {
-    return !target->vectors && mm->batch_rank == 0 && mm->m > FEW_ROWS && mm->n > 0 && !is_column(mm);
+/* Returns whether the template can also return the row sums of a. Only tiles can: those at the first column
+ * of c have the parts of a at hand. */
+static bool takes_sums(const weft_heavy_matmul *mm) {
+    return mm->batch_rank == 0 && mm->m > FEW_ROWS && mm->n > 0 && !is_column(mm);
 }
 
 bool weft__gpu_matmul_takes(const weft_target *target, const weft_heavy_matmul *mm) {
-    if (mm->sums && !takes_sums(target, mm)) return false;
+    if (mm->sums && !takes_sums(mm)) return false;
     if (!weft__gpu_knows(target, (weft_dtype)mm->dtype)) return false;
     if (mm->m > INT_MAX / 2 || mm->n > INT_MAX / 2 || mm->k > INT_MAX / 2) return false;
     if (mm->epilogue && !takes_epilogue(target, mm)) return false;
@@ -98,94 +98,7 @@ static void split(matmul_plan *p, int64_t tiles, int64_t wanted, int64_t least) 
     weft__matmul_split(p, tiles, wanted, least, CHUNK);
 }
 
-/* ---- CPUs ---- */
-
-/* Tiles that fit in registers together with their operands. There are 24 vectors of 64 bytes, or 12 on
- * processors with 16 narrower registers. */
-typedef struct tile {
-    int rows, vectors;
-    double rate; /* relative */
-} tile;
-static const tile tiles4[] = {{6, 4, 1}, {12, 2, 0.97}, {24, 1, 0.85}}, /* elements of 4 bytes */
-    tiles8[] = {{6, 2, 1}, {12, 1, 0.97}}, narrow4[] = {{6, 1, 1}}, narrow8[] = {{2, 1, 1}};
-
-static const tile *tiles_of(const matmul_plan *p, int *count) {
-    const bool wide = weft_dtype_size(p->sum) == 8;
-    const bool narrow = p->target->vector_bytes > 0 && p->target->vector_bytes < 64;
-    *count = narrow ? 1
-             : wide ? (int)(sizeof tiles8 / sizeof *tiles8)
-                    : (int)(sizeof tiles4 / sizeof *tiles4);
-    return narrow ? wide ? narrow8 : narrow4 : wide ? tiles8 : tiles4;
-}
-
-/* The largest block that local memory can hold. */
-typedef struct room {
-    int m, n;
-} room;
-
-static int64_t gpu_matmul_bytes_of(const matmul_plan *p, int64_t m, int64_t n) {
-    /* for windows of images */
-    const int64_t a = weft__larger((CHUNK + 16) * m, (m + 16) * CHUNK), slack = 16;
-    return (a + CHUNK * n + slack + m * n) * (int64_t)weft_dtype_size(p->sum);
-}
-
-static room room_of(const matmul_plan *p, const tile *t) {
-    int64_t m = 264, n = 1024 / (int64_t)weft_dtype_size(p->sum);
-    while (n > t->vectors * 16 && gpu_matmul_bytes_of(p, m, n) > p->target->local_bytes) n /= 2;
-    while (m > 24 && gpu_matmul_bytes_of(p, m, n) > p->target->local_bytes) m -= 24;
-    while (m > t->rows && gpu_matmul_bytes_of(p, m, n) > p->target->local_bytes) m -= t->rows;
-    return (room){.m = (int)(m / t->rows * t->rows), .n = (int)n};
-}
-
-/* Returns the estimated steps of one core. It does 32 products a step, times `rate`. Copies into local memory
- * are far slower. Elements outside c are computed, too. */
-static double cost_of(const matmul_plan *p, const tile *t, int64_t m, int64_t n) {
-    const double k = (double)p->part, work = (double)(m * n) * k / (32 * t->rate);
-    const double copies = (double)m * k * 0.15 + (double)n * k * (weft__matmul_b_lines(p) ? 0.15 : 0.35);
-    const int64_t groups = weft__ceil_div(p->mm.m, m) * weft__ceil_div(p->mm.n, n) * p->items * p->splits;
-    return (work + copies + 300) * (double)weft__ceil_div(groups, weft__larger(p->target->units, 1));
-}
-
-static void choose_block(matmul_plan *p, const tile *t, const room *r, double *best, const tile **chosen) {
-    const int64_t cols = t->vectors * 16, m = p->mm.m, n = p->mm.n;
-    const int64_t m0 = weft__ceil_div(m, r->m), n0 = weft__ceil_div(n, r->n);
-    for (int64_t i = m0; i < m0 + 8; i++) {
-        for (int64_t j = n0; j < n0 + 8; j++) {
-            const int64_t block_m = weft__matmul_round_up(weft__ceil_div(m, i), t->rows);
-            const int64_t block_n = weft__matmul_round_up(weft__ceil_div(n, j), cols);
-            const double cost = cost_of(p, t, block_m, block_n);
-            if (cost >= *best) continue;
-            *best = cost;
-            *chosen = t;
-            p->block_m = block_m;
-            p->block_n = block_n;
-        }
-    }
-}
-
-/* Plans a matmul on a CPU. `variant` is the tile, or -1 for the cheapest one. */
-static const char *plan_vectors(matmul_plan *p, int variant) {
-    const tile *list = tiles_of(p, &p->variants), *t = list;
-    split(p, weft__ceil_div(p->mm.m, 48) * weft__ceil_div(p->mm.n, 64) * p->items, 4, 1024);
-    double best = INFINITY;
-    for (int i = 0; i < p->variants; i++) {
-        const room r = room_of(p, &list[i]);
-        if (variant >= 0 && i != variant) continue;
-        if (variant < 0 && i > 0 && gpu_matmul_bytes_of(p, r.m, r.n) > p->target->local_bytes) continue;
-        choose_block(p, &list[i], &r, &best, &t);
-    }
-    const room r = room_of(p, t);
-    p->variant = (int)(t - list);
-    p->local_bytes = gpu_matmul_bytes_of(p, r.m, r.n);
-    snprintf(p->name, sizeof p->name, "%d x %d", t->rows, t->vectors * 16);
-    snprintf(p->head, sizeof p->head,
-             "#define ROWS %d\n#define WIDTH %d\n#define BLOCK_M %d\n#define BLOCK_N %d\n"
-             "#define A_LINES %d\n#define B_LINES %d\n",
-             t->rows, t->vectors, r.m, r.n, weft__matmul_a_lines(p), weft__matmul_b_lines(p));
-    return weft__source_matmul_vectors;
-}
-
-/* ---- GPUs ---- */
+/* ---- tiles ---- */
 
 /* Tiles: m x n patches of 4 x 4 sums for each work-item, and `share`, by which the largest work-group is
  * divided. The default is one of the first three. The tuner also tries the others. */
@@ -285,8 +198,8 @@ enum { CARD_STEPS = 16, CARD_SIDE = 2 };
 
 static bool is_direct_on_card(const matmul_plan *p) {
     const int64_t items = weft__ceil_div(p->mm.m, CARD_SIDE) * weft__ceil_div(p->mm.n, CARD_SIDE);
-    return p->target->dialect == WEFT_DIALECT_CUDA && !p->target->vectors && !p->view &&
-           p->mm.k <= CARD_STEPS && items <= p->target->lanes;
+    return p->target->dialect == WEFT_DIALECT_CUDA && !p->view && p->mm.k <= CARD_STEPS &&
+           items <= p->target->lanes;
 }
 
 static const char *plan_direct_on_card(matmul_plan *p) {
@@ -424,44 +337,17 @@ static const char *plan_tensor(matmul_plan *p, int variant) {
 
 /* ---- few rows ---- */
 
-/* Returns the columns of a work-group on CPUs, at most `most`. They span as many lines of memory as suits the
- * prefetcher, in as many work-groups as keep the device busy. */
-static int64_t columns_of(const matmul_plan *p, int64_t most) {
-    const int64_t groups = weft__larger(1, p->target->units / p->items) * weft__ceil_div(p->mm.n, most);
-    return weft__larger(64, weft__matmul_round_up(weft__ceil_div(p->mm.n, groups), 16));
-}
-
 static const char *plan_rows(matmul_plan *p) {
-    const bool vectors = p->target->vectors, wide = weft_dtype_size(p->sum) == 8;
-    const int rows = p->mm.m == 1 ? 1 : FEW_ROWS, size = wide ? 8 : 4;
-    /* For work-items: 32 neighbours read contiguous memory, which is columns of b or elements along k. */
-    int columns = (int)(weft__matmul_b_lines(p) ? weft__smaller(32, p->group_items)
-                                                : weft__larger(1, p->group_items / 32));
-    int at_once = 1;
-    p->block_n = columns;
-    if (vectors) {
-        const int64_t fit = (p->target->local_bytes / size - rows * CHUNK) / (2 * rows);
-        at_once = (int)weft__smaller(8, (wide ? 8 : 16) / rows);
-        /* too little work for several work-groups */
-        const bool one_group = rows == 1 && p->mm.n > 32 && p->mm.n * p->mm.k <= 8192;
-        if (weft__matmul_b_lines(p))
-            columns = (int)weft__larger(64, weft__smaller(1024, fit / 64 * 64));
-        else
-            columns = one_group ? 128 : 32;
-        p->block_n = weft__matmul_b_lines(p) ? columns_of(p, columns) : columns;
-    }
-    p->block_m = rows;
+    const int rows = p->mm.m == 1 ? 1 : FEW_ROWS;
+    /* 32 neighbours read contiguous memory, which is columns of b or elements along k. */
+    const int columns = (int)(weft__matmul_b_lines(p) ? weft__smaller(32, p->group_items)
+                                                      : weft__larger(1, p->group_items / 32));
+    p->block_m = rows, p->block_n = columns;
     p->variants = 1;
-    if (!vectors)
-        p->local_bytes = (int64_t)p->group_items * rows * size;
-    else if (weft__matmul_b_lines(p))
-        p->local_bytes = (int64_t)rows * (CHUNK + 2 * columns) * size;
-    else
-        p->local_bytes = (int64_t)rows * (4 * CHUNK + 16 * columns) * size;
-    split(p, weft__ceil_div(p->mm.n, columns) * p->items, vectors ? 4 : 64, vectors ? 4096 : 512);
-    snprintf(p->head, sizeof p->head,
-             "#define ROWS %d\n#define COLUMNS %d\n#define AT_ONCE %d\n#define B_LINES %d\n", rows, columns,
-             at_once, weft__matmul_b_lines(p));
+    p->local_bytes = (int64_t)p->group_items * rows * (int64_t)weft_dtype_size(p->sum);
+    split(p, weft__ceil_div(p->mm.n, columns) * p->items, 64, 512);
+    snprintf(p->head, sizeof p->head, "#define ROWS %d\n#define COLUMNS %d\n#define B_LINES %d\n", rows,
+             columns, weft__matmul_b_lines(p));
     return weft__source_matmul_rows;
 }
 
@@ -503,9 +389,8 @@ static const char *gpu_matmul_source_of(weft_launches *launches, const matmul_pl
         head, sizeof head,
         "%s#define WIDE %d\n#define INTEGERS %d\n#define SINK %d\n#define EPILOGUE %d\n#define STRIDE %s\n"
         "#define SUMS %d\n#define IMAGE %d\n#define SPREAD %d\n#define FLAT %d\n",
-        p->head, !last || p->out == p->sum, integers, p->sink, *epilogue != 0,
-        !p->target->vectors && is_narrow(p) ? "int" : "w_i64", p->sums != 0, kind, kind && p->view->spread,
-        is_flat(p));
+        p->head, !last || p->out == p->sum, integers, p->sink, *epilogue != 0, is_narrow(p) ? "int" : "w_i64",
+        p->sums != 0, kind, kind && p->view->spread, is_flat(p));
     snprintf(whole, size, "%s%s%s%s", epilogue, image, weft__source_matmul, source);
     return weft__gpu_template_source(launches, p->dtype, head, whole);
 }
@@ -595,8 +480,7 @@ static weft_status launch_matmul(weft_launches *launches, const matmul_plan *p, 
 
 static weft_status launch_sum(weft_launches *launches, matmul_plan *p) {
     const weft_heavy_matmul *mm = &p->mm;
-    const int lanes = p->target->vectors ? p->target->lanes : 1, each = SUM_EACH / lanes;
-    snprintf(p->head, sizeof p->head, "#define EACH %d\n#define LANES %d\n", each, lanes);
+    snprintf(p->head, sizeof p->head, "#define EACH %d\n", SUM_EACH);
     const char *source = gpu_matmul_source_of(launches, p, true, weft__source_matmul_sum);
     if (!source) return weft__fail_oom(launches->ctx, 0, "the kernel source of a matmul");
     const w_matmul of = gpu_matmul_numbers_of(p);
@@ -610,27 +494,26 @@ static weft_status launch_sum(weft_launches *launches, matmul_plan *p) {
     }
     arguments[n++] = (weft_argument)STRUCT(of);
     arguments[n++] = (weft_argument)FAULT;
-    const weft_launch launch = {
-        .name = "matmul_sum",
-        .source = source,
-        .may_fuse = true,
-        .prelude = weft__gpu_prelude(p->dtype),
-        .n_arguments = n,
-        .arguments = arguments,
-        .groups = {weft__ceil_div(mm->m * weft__ceil_div(mm->n, lanes), each), p->items, 1},
-        .items = {weft__target_items(p->target), 1, 1}};
+    const weft_launch launch = {.name = "matmul_sum",
+                                .source = source,
+                                .may_fuse = true,
+                                .prelude = weft__gpu_prelude(p->dtype),
+                                .n_arguments = n,
+                                .arguments = arguments,
+                                .groups = {weft__ceil_div(mm->m * mm->n, SUM_EACH), p->items, 1},
+                                .items = {p->target->lanes, 1, 1}};
     return launch_with(launches, p, true, launch, 1);
 }
 
 /* ---- choosing the tile ---- */
 
 static const char *gpu_matmul_plan(matmul_plan *p, int variant) {
-    p->group_items = weft__target_items(p->target);
+    p->group_items = p->target->lanes;
     if (is_direct_on_card(p) && !uses_tensor(p)) return plan_direct_on_card(p);
     if (!p->view && p->mm.m <= FEW_ROWS) return plan_rows(p);
     if (uses_tensor(p)) return plan_tensor(p, variant);
     if (is_direct(p)) return plan_direct(p);
-    return p->target->vectors ? plan_vectors(p, variant) : plan_tiles(p, variant);
+    return plan_tiles(p, variant);
 }
 
 static int bucket(int64_t n) {

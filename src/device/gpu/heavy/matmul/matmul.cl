@@ -35,23 +35,19 @@
 #if WIDE
 #define O              S
 #define KEEP(p, i, v)  ((p)[i] = (v))
-#define KEEP16(p, v)   vstore16(v, 0, p)
 #else
 #define O              T
 #define KEEP(p, i, v)  STORE(p, i, v)
-#define KEEP16(p, v)   STORE16(p, v)
 #endif
 
 /* Where results go. OUT and OUT_NUMBERS are the parameters of a kernel, TO those of a function, and HERE the arguments
- * for TO. PUT stores the result of row i and column j, counted from HERE. PUT16 stores 16 results, of which the first
- * `count` are elements of c. */
+ * for TO. PUT stores the result of row i and column j, counted from HERE. */
 #if EPILOGUE
 #define OUT                   EPILOGUE_POINTERS
 #define OUT_NUMBERS           w_epilogue epilogue;
 #define TO                    EPILOGUE_POINTERS w_i64 line, int column, const w_epilogue numbers
 #define HERE                  EPILOGUE_NAMES line, column, numbers
 #define PUT(i, j, v)          epilogue(line + (i), column + (j), v, EPILOGUE_NAMES numbers)
-#define PUT16(i, j, count, v) epilogue(line + (i), column + (j), min(count, 16), v, EPILOGUE_NAMES numbers)
 #else
 #define OUT                   W_GLOBAL O *c,
 #define OUT_NUMBERS           w_i64 c_at;
@@ -65,18 +61,6 @@
 #define ROW_AT(i)             (i)
 #endif
 #define PUT(i, j, v)          KEEP(c, ROW_AT(i) * c_m + (j), v)
-#define PUT16(i, j, count, v) put16(c + ROW_AT(i) * c_m + (j), count, v)
-#ifdef VECTORS
-W_FN void put16(W_GLOBAL O *p, int count, S16 v) {
-    if (count >= 16) {
-        KEEP16(p, v);
-        return;
-    }
-    S x[16];
-    vstore16(v, 0, x);
-    for (int j = 0; j < count; j++) KEEP(p, j, x[j]);
-}
-#endif
 #endif
 
 #if SUMS

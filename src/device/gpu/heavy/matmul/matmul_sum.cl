@@ -1,15 +1,6 @@
 /* Second launch of a matmul whose k was divided: c is the sum of the `splits` partial results (m, n), added in order.
- * With SUMS it also adds up the row sums of a. A work-group computes EACH times LANES elements. Comes after storage.cl
+ * With SUMS it also adds up the row sums of a. A work-group computes EACH elements. Comes after storage.cl
  * and matmul.cl. */
-#ifdef VECTORS
-W_FN S16 of_part(const W_GLOBAL S *from, int count) {
-    S x[16];
-    if (count >= 16) return vload16(0, from);
-    for (int j = 0; j < 16; j++) x[j] = j < count ? from[j] : (S)0;
-    return vload16(0, x);
-}
-#endif
-
 W_NUMBERS(matmul_sum) {
     w_i64 parts_at;
     OUT_NUMBERS
@@ -28,7 +19,7 @@ W_NUMBERS(matmul_sum) {
 W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul_sum(PARTS W_GLOBAL w_faults *faults, const W_NUMBERS(matmul_sum) given) {
     W_RETURN_IF_FAULTED(ITEMS, SINK)
     const w_matmul of = given.product;
-    const int item = w_group(1), n = of.n, wide = (n + LANES - 1) / LANES; /* vectors, or elements, of a row */
+    const int item = w_group(1), n = of.n;
     const w_i64 size = (w_i64)of.m * n, first = (w_i64)w_group(0) * EACH;
     parts += given.parts_at + item * of.splits * size;
 #if EPILOGUE
@@ -47,17 +38,11 @@ W_KERNEL W_ITEMS(ITEMS, 1, 1) void matmul_sum(PARTS W_GLOBAL w_faults *faults, c
         sums[i] = total;
     }
 #endif
-    for (w_i64 e = first + w_item(0); e < min(first + EACH, (w_i64)of.m * wide); e += ITEMS) {
-        const int row = e / wide, at = e % wide * LANES;
-        const W_GLOBAL S *from = parts + (w_i64)row * n + at;
-#ifdef VECTORS
-        S16 total = of_part(from, n - at);
-        for (int s = 1; s < of.splits; s++) total += of_part(from + s * size, n - at);
-        PUT16(row, at, n - at, total);
-#else
+    for (w_i64 e = first + w_item(0); e < min(first + EACH, size); e += ITEMS) {
+        const int row = e / n, at = e % n;
+        const W_GLOBAL S *from = parts + e;
         S total = *from;
         for (int s = 1; s < of.splits; s++) total += from[s * size];
         PUT(row, at, total);
-#endif
     }
 }

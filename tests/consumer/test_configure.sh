@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# An optional component that is installed only in part never ends the configuration: it is left out, and a message says so.
+# shellcheck source=tests/consumer/roots.sh
+. "$(dirname "$0")/roots.sh"
+failed=0
+
+# expect FOLDER PATTERN...: the last configuration must have worked, and said each of these.
+expect() {
+    local log=$work/$1.log pattern
+    shift
+    for pattern in "-- Build files have been written" "$@"; do
+        grep -Eq -- "$pattern" "$log" && continue
+        failed=1
+        echo "FAIL: $log lacks '$pattern'"
+        tail -n 30 "$log"
+    done
+}
+
+# pkg-config files alone, and a mpicc without its library
+pc_folder half
+pc_only half libwebp libarchive ompi-c mpich
+openmpi_bin bin
+configure a half bin -DMPI_C_COMPILER="$work/bin/mpicc"
+for module in libwebp libarchive ompi-c mpich; do expect a "$module is left out: pkg-config finds it"; done
+expect a 'MPI is left out: there is .*/bin/mpicc, but a program with mpi.h does not compile'
+
+# what is installed later is found by the same build folder
+rm "$work"/half/{libwebp,libarchive,ompi-c,mpich}.pc
+for folder in $(pkg-config --variable pc_path pkg-config | tr : ' '); do
+    [ -e "$folder/libwebp.pc" ] && cp "$folder/libwebp.pc" "$work/half/"
+done
+configure a half bin
+expect a
+[ -e "$work/half/libwebp.pc" ] && ! grep -q '^WEFT_WEBP_FOUND:INTERNAL=1' "$work/a/CMakeCache.txt" && {
+    failed=1
+    echo "FAIL: libwebp, installed later, is not found"
+}
+
+# no MPI is wanted
+rm -rf "$work/a"
+configure a half bin -DWEFT_MPI=OFF -DWEFT_TESTS=OFF
+expect a
+grep -q MPI "$work/a.log" && failed=1 && echo "FAIL: WEFT_MPI=OFF looks for MPI"
+exit $failed
