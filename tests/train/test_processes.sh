@@ -146,9 +146,9 @@ for mpi in openmpi mpich; do
     expect 7 'all steps of the run are done' $mpirun -n 2 ./rank.sh resume $mpi-2
     expect 0 '' env WEFT_MPI=$mpi "$weft" launch -n 2 -- train gpt.yaml --run $mpi-launched --quiet
     same one $mpi-launched 12
-    WEFT_MPI=$mpi "$weft" launch -n 2 -- train gpt.yaml --set train.steps=1000000 --run $mpi-stopped --quiet >out 2>err &
+    WEFT_MPI=$mpi "$weft" launch -n 2 -- train gpt.yaml --set train.steps=1000000 --run $mpi-launch-ended --quiet >out 2>err &
     launched=$!
-    for _ in $(seq 400); do [ -s $mpi-stopped/metrics.jsonl ] && break || sleep 0.1; done
+    for _ in $(seq 400); do [ -s $mpi-launch-ended/metrics.jsonl ] && break || sleep 0.1; done
     kill -TERM $launched
     wait $launched
     check "a stopped launch ends with 128 + the signal" test $? = 143
