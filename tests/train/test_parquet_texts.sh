@@ -26,7 +26,7 @@ random.seed(5)
 words = "the weft goes over and under the warp, don't stop é 日本 12 345".split() + ["\n", "\n", "\n\n", " ", "\t"]
 texts = []
 for i in range(300):
-    text = " ".join(random.choices(words, k=random.choice([0, 3, 40, 400, 4000])))
+    text = " ".join(random.choices(words, k=4000 if i % 10 == 7 else random.choice([0, 3, 40, 400])))
     texts.append(text + random.choice(["", "\n", ".", "\n\n"]))
 json.dump(texts, open("texts.json", "w"))
 open("whole.txt", "w").write("".join(t if t.endswith("\n") or not t else t + "\n" for t in texts))
