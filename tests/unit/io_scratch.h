@@ -76,7 +76,8 @@ static inline int count_hidden(const char *path) {
     DIR *dir = opendir(path);
     if (!dir) return 0;
     for (const struct dirent *e; (e = readdir(dir));)
-        n += e->d_name[0] == '.' && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+        n += e->d_name[0] == '.' && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+             strcmp(e->d_name, ".weft") != 0; /* the mark of a run */
     closedir(dir);
     return n;
 }

@@ -1,4 +1,5 @@
 /* Checks outputs before they are written. Must not know: commands, formats. Read next: io/mark.h. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -159,7 +159,7 @@ static void test_links(void **state) {
     (void)state;
     static const char *const names[] = {"checkpoints", "samples", "metrics.jsonl"};
     weft__run run;
-    char path[64], link[64];
+    char path[64], link[64], mark[64];
     assert_int_equal(weft_make_folder(NULL, in_scratch("elsewhere")), WEFT_OK);
     assert_true(spill(in_scratch("elsewhere/.a.77.0123456789abcdef.tmp"), "x", 1));
     assert_true(spill(in_scratch("elsewhere/step-9.txt"), "x", 1));
@@ -167,6 +167,8 @@ static void test_links(void **state) {
         snprintf(path, sizeof path, "linked-%zu", i);
         snprintf(link, sizeof link, "linked-%zu/%s", i, names[i]);
         assert_int_equal(weft_make_folder(NULL, in_scratch(path)), WEFT_OK);
+        snprintf(mark, sizeof mark, "linked-%zu/.weft", i);
+        assert_true(spill(in_scratch(mark), "weft run 1\n", 11));
         assert_int_equal(symlink(i < 2 ? "../elsewhere" : "../elsewhere/step-9.txt", in_scratch(link)), 0);
         assert_int_equal(weft__run_create(in_scratch(path), "x", true, &run), WEFT_ERR_IO);
         assert_non_null(strstr(weft_last_error(NULL), names[i]));
