@@ -204,8 +204,8 @@ for run in folder tar-names-true tar-shards-false; do
     expect 0 'accuracy' "$weft" eval $run --json
     sed 's/"run": *"[^"]*"//' out >"$run.eval"
     check "$run: evaluation" cmp folder.eval "$run.eval"
-    expect 0 '' "$weft" predict $run tests --out a.tsv
-    expect 0 '' "$weft" predict $run tests.tar --out b.tsv
+    expect 0 '' "$weft" predict $run tests --out a.tsv --force
+    expect 0 '' "$weft" predict $run tests.tar --out b.tsv --force
     check "$run: predictions" cmp a.tsv <(sed 's=^tests.tar/==' b.tsv)
 done
 expect 0 '^tests.tar/tests/cat/00.png	' "$weft" predict folder tests.tar

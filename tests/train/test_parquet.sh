@@ -51,8 +51,8 @@ for model in logistic mlp; do
     expect 0 '' "$weft" train $model --data all.csv "$@" --run $model-csv
     expect 0 '' with_python "$weft" train $model --data all.parquet "$@" --run $model-parquet
     check "$model: the same weights" cmp "$(last $model-csv)" "$(last $model-parquet)"
-    expect 0 '' "$weft" predict $model-csv some.csv --out csv.tsv
-    expect 0 '' with_python "$weft" predict $model-parquet some.parquet --out parquet.tsv
+    expect 0 '' "$weft" predict $model-csv some.csv --out csv.tsv --force
+    expect 0 '' with_python "$weft" predict $model-parquet some.parquet --out parquet.tsv --force
     check "$model: the same predictions" cmp csv.tsv parquet.tsv
     check "$model: all predictions" test "$(wc -l <csv.tsv)" = 21
 done

@@ -105,7 +105,7 @@ one_line
 expect 0 '' train linear --data instants.parquet "${wide[@]}" --set data.target=y --run instants
 expect 0 '' with_python "$weft" predict instants instants.parquet --out utc.tsv
 for zone in Asia/Tokyo America/New_York; do
-    expect 0 '' with_python env TZ=$zone LANG=th_TH.UTF-8 LC_ALL=th_TH.UTF-8 "$weft" predict instants instants.parquet --out zone.tsv
+    expect 0 '' with_python env TZ=$zone LANG=th_TH.UTF-8 LC_ALL=th_TH.UTF-8 "$weft" predict instants instants.parquet --out zone.tsv --force
     check "predictions with TZ=$zone" cmp utc.tsv zone.tsv
 done
 
