@@ -99,14 +99,12 @@ static weft_status whole_folder(const exporting *e, const weft__use *use, char f
 
 static weft_status export_huggingface(const exporting *e, weft__use *use, weft__exported *exported) {
     char folder[WEFT__EXPORT_PATH];
-    WEFT_TRY(weft__export_needs_published(use, "huggingface"));
     WEFT_TRY(whole_folder(e, use, folder));
     return weft__export_published(use, folder, exported);
 }
 
 static weft_status export_peft(const exporting *e, weft__use *use, weft__exported *exported) {
     char folder[WEFT__EXPORT_PATH];
-    WEFT_TRY(weft__export_needs_adapters(use, "peft"));
     WEFT_TRY(whole_folder(e, use, folder));
     return weft__export_peft(use, folder, exported);
 }
@@ -130,14 +128,15 @@ static const struct format {
     const char *name, *device, *precision;
     bool adapters; /* not added to the weights */
     weft_status (*run)(const exporting *e, weft__use *use, weft__exported *exported);
+    weft_status (*needs)(const weft__use *use, const char *format); /* refuses other runs */
 } formats[] = {
-    {"c", "c99", "f32", false, export_c},
-    {"safetensors", "cpu", NULL, false, export_safetensors},
-    {"gpt2", "cpu", NULL, false, export_gpt2},
-    {"huggingface", "cpu", NULL, false, export_huggingface},
-    {"peft", "cpu", NULL, true, export_peft},
-    {"gguf", "cpu", NULL, false, export_gguf},
-    {"gguf-lora", "cpu", NULL, true, export_gguf_lora},
+    {"c", "c99", "f32", false, export_c, NULL},
+    {"safetensors", "cpu", NULL, false, export_safetensors, NULL},
+    {"gpt2", "cpu", NULL, false, export_gpt2, NULL},
+    {"huggingface", "cpu", NULL, false, export_huggingface, weft__export_needs_published},
+    {"peft", "cpu", NULL, true, export_peft, weft__export_needs_adapters},
+    {"gguf", "cpu", NULL, false, export_gguf, weft__export_needs_published},
+    {"gguf-lora", "cpu", NULL, true, export_gguf_lora, weft__export_needs_adapters},
 };
 
 static const struct format *format_of(const char *name) {
@@ -206,6 +205,7 @@ static weft_status run_export(const exporting *e, const struct format *format, w
     weft__config_free(&config);
     WEFT_TRY(status);
     WEFT_TRY(weft__use_open(e->dir, &options, use));
+    if (format->needs) WEFT_TRY(format->needs(use, format->name));
     WEFT_TRY(format->run(e, use, &exported));
     tell(&exported);
     return WEFT_OK;

@@ -43,7 +43,6 @@ weft_status weft__export_keep(weft_context *ctx, weft_status status, const char 
 }
 
 weft_status weft__export_gguf(weft__use *use, const char *path, const char *type, weft__exported *exported) {
-    WEFT_TRY(weft__export_needs_published(use, "gguf"));
     WEFT_TRY(note_positions(use, exported));
     weft_module *m = use->model.module;
     WEFT_TRY(weft_published_save_gguf(m, use->config.published, path, type));
@@ -83,7 +82,6 @@ weft_status weft__export_needs_adapters(const weft__use *use, const char *format
 }
 
 weft_status weft__export_gguf_lora(weft__use *use, const char *path, weft__exported *exported) {
-    WEFT_TRY(weft__export_needs_adapters(use, "gguf-lora"));
     const weft__config *c = &use->config;
     weft_module *m = use->model.module;
     WEFT_TRY(weft_published_save_gguf_lora(m, c->published, path));
