@@ -22,12 +22,11 @@ static inline const char *in_scratch(const char *name) {
     return path;
 }
 
+/* Removes a file, a link or a folder with all that is in it. Does not follow links. */
 static inline void remove_all(const char *path) {
+    if (unlink(path) == 0) return;
     DIR *dir = opendir(path);
-    if (!dir) {
-        (void)unlink(path);
-        return;
-    }
+    if (!dir) return;
     for (const struct dirent *e; (e = readdir(dir));) {
         char inner[8192];
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
