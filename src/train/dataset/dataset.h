@@ -63,10 +63,10 @@ typedef struct weft__dataset {
     int64_t image[3];                      /* channels, rows, columns of a sample; 0: not an image */
     float *pixel_mean, *pixel_deviation;   /* [image[0]] for u8 images, after `scale`; NULL: not normalized */
     /* [features] of the inputs before normalization; NULL: not normalized */
-    float *mean, *deviation;
-    float *target_mean, *target_deviation; /* [outputs] of the targets of regression; NULL: not normalized */
-    char **classes;                        /* [outputs] names, or NULL */
-    weft__columns table;                   /* csv: the columns of the training data */
+    double *mean, *deviation;
+    double *target_mean, *target_deviation; /* [outputs] of the targets of regression; NULL: not normalized */
+    char **classes;                         /* [outputs] names, or NULL */
+    weft__columns table;                    /* csv: the columns of the training data */
     /* csv: [features] names of the inputs, and the name of the target; NULL: the file has no names */
     char **columns, *target;
     uint64_t hash;      /* hash of all the data */
@@ -137,9 +137,9 @@ double weft__dataset_weight(const weft__dataset *dataset);
  * batch. */
 int64_t weft__dataset_left_out(const weft__dataset *dataset, const weft__config *config);
 
-/* Converts normalized targets, or predictions of them, back to the units of the data. `values` is (rows,
- * outputs). */
-void weft__dataset_unscale(const weft__dataset *dataset, float *values, int64_t rows);
+/* Converts predictions, which are normalized as targets are, to the units of the data, in place. `values` is
+ * (rows, outputs). */
+void weft__dataset_unscale(const weft__dataset *dataset, double *values, int64_t rows);
 
 /* Tells whether the split has data. */
 bool weft__dataset_has(const weft__dataset *dataset, weft__split split);
@@ -178,7 +178,7 @@ void weft__inputs_free(weft_context *ctx, weft__inputs *inputs);
 
 /* Copies `n` rows of numbers in the units of the data, and normalizes the copy as in training. The caller
  * frees *x. */
-weft_status weft__dataset_rows(weft_context *ctx, const weft__dataset *dataset, const float *rows, int64_t n,
+weft_status weft__dataset_rows(weft_context *ctx, const weft__dataset *dataset, const double *rows, int64_t n,
                                weft_array *x);
 
 /* Reads `n` rows of cells, as a csv file has them: the columns that the model reads, in the order of the
@@ -227,15 +227,18 @@ weft_status weft__dataset_column(weft_context *ctx, const weft__config *config, 
 weft_status weft__dataset_training_rows(weft_context *ctx, const weft__config *config, int64_t rows,
                                         const int32_t *labels, bool **training);
 size_t weft__array_length(const weft_array *array);
-/* Converts an array to another dtype: f32, or i32 for classes. */
-weft_status weft__dataset_convert(weft_context *ctx, const char *path, weft_dtype dtype, weft_array *array);
 
 /* ---- dataset_scale.c ---- */
 
-/* Normalizes the samples of all splits, and the targets of a regression. Measures those of training, unless
- * their statistics are known. */
-weft_status weft__dataset_scale(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
-void weft__dataset_scale_rows(weft_array *array, int64_t columns, const float *mean, const float *deviation);
+/* Normalizes the samples of all splits, and the targets of a regression, which become f32. Measures `count`
+ * samples of training, unless their statistics are known. `list` has the numbers of these samples; NULL: the
+ * first ones. */
+weft_status weft__dataset_scale(weft_context *ctx, const weft__config *config, const int64_t *list,
+                                int64_t count, weft__dataset *dataset);
+/* Makes f32 of an array (N, columns) of any numbers, whose columns are normalized. NULL mean: they are not.
+ */
+weft_status weft__dataset_scale_rows(weft_context *ctx, const char *path, int64_t columns, const double *mean,
+                                     const double *deviation, weft_array *array);
 /* For the pixels of an autoencoder: normalizes to 0..1, all with the same factor. */
 weft_status weft__dataset_scale_pixels(weft_context *ctx, weft__dataset *dataset);
 

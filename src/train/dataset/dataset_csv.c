@@ -24,6 +24,7 @@ weft_status weft__dataset_csv_options(weft_context *ctx, const weft__config *con
                                   .columns = (const char *const *)config->data_columns.values,
                                   .column_count = config->data_columns.count,
                                   .patterns = true,
+                                  .f64 = true,
                                   .target = target ? config->data_target : NULL,
                                   .weight = target ? config->data_weight : NULL,
                                   .target_column = target && !config->data_target ? -1 : 0};
@@ -224,16 +225,16 @@ weft_status weft__dataset_read_csv(weft_context *ctx, const weft__config *config
 /* ---- the task ---- */
 
 static int by_number(const void *x, const void *y) {
-    const float a = *(const float *)x, b = *(const float *)y;
+    const double a = *(const double *)x, b = *(const double *)y;
     return (a > b) - (a < b);
 }
 
 /* Tells why numbers are no classes; NULL if they may be. Sorts them. */
-static const char *no_classes(float *values, size_t count) {
+static const char *no_classes(double *values, size_t count) {
     enum { CLASSES_MOST = 100 };
     size_t distinct = count > 0;
     for (size_t i = 0; i < count; i++)
-        if (values[i] != floorf(values[i])) return "has numbers with fractions";
+        if (values[i] != floor(values[i])) return "has numbers with fractions";
     qsort(values, count, sizeof *values, by_number);
     for (size_t i = 1; i < count; i++) distinct += values[i] != values[i - 1];
     return distinct > CLASSES_MOST ? "has more than 100 different numbers" : NULL;

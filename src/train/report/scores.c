@@ -96,6 +96,14 @@ static void find_mistakes(const weft_array *predictions, const weft_array *targe
     }
 }
 
+/* Gives normalized numbers the units of the data, but not their mean: the scores do not depend on it, and in
+ * f32 a large one would drown the differences. */
+static void spread(const weft__dataset *d, weft_array *numbers) {
+    float *values = numbers->data;
+    for (size_t i = 0; d->target_mean && i < weft__array_length(numbers); i++)
+        values[i] = (float)((double)values[i] * d->target_deviation[i % (size_t)d->outputs]);
+}
+
 static weft_status score(const weft__dataset *dataset, weft_array *predictions, weft_array *targets,
                          const float *weights, bool auc, weft__scores *s) {
     if (s->task == WEFT__TASK_CLASSIFICATION) {
@@ -106,8 +114,8 @@ static weft_status score(const weft__dataset *dataset, weft_array *predictions, 
         find_mistakes(predictions, targets, s);
         return WEFT_OK;
     }
-    weft__dataset_unscale(dataset, predictions->data, predictions->shape[0]);
-    weft__dataset_unscale(dataset, targets->data, targets->shape[0]);
+    spread(dataset, predictions);
+    spread(dataset, targets);
     s->samples = targets->shape[0];
     return weft_score_weighted_numbers(NULL, predictions, targets, weights, &s->numbers);
 }

@@ -35,6 +35,20 @@ static void test_plain(void **state) {
     assert_null(t.columns);
 }
 
+/* Seconds since 1970 differ in f64 only. */
+static void test_wide_numbers(void **state) {
+    (void)state;
+    weft_table t;
+    const weft_csv_options o = {.target = "y", .f64 = true};
+    assert_int_equal(parse("t,y\n1751822820,9007199254740991\n1751822821,-.1\n", &o, &t), WEFT_OK);
+    assert_true(t.features.dtype == WEFT_F64 && t.target.dtype == WEFT_F64);
+    assert_true(((double *)t.features.data)[1] - ((double *)t.features.data)[0] == 1);
+    assert_true(((double *)t.target.data)[0] == 9007199254740991. && ((double *)t.target.data)[1] == -.1);
+    weft_table_free(NULL, &t);
+    expect_message(parse("t,y\n1,2\n1e39,3\n", &o, &t), WEFT_ERR_FORMAT, "line 3 (row 2), column 1",
+                   "too large for f32", NULL);
+}
+
 static void test_header(void **state) {
     (void)state;
     weft_table t;
@@ -423,6 +437,7 @@ static void test_real_tables(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain),
+                                       cmocka_unit_test(test_wide_numbers),
                                        cmocka_unit_test(test_header),
                                        cmocka_unit_test(test_columns),
                                        cmocka_unit_test(test_delimiter_and_quotes),
