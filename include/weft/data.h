@@ -174,6 +174,9 @@ typedef struct weft_csv_options {
     char decimal;       /* what separates the fraction of a number: a point or a comma; 0: a point */
     bool f64; /* numbers of features and target are f64, not f32. Large numbers that differ little, such as
                  seconds since 1970, need it: subtract their mean before you make f32 of them */
+    bool (*missing)(const void *words, const char *cell); /* tells which cells of the target are missing,
+                 besides empty ones, such as "NA": they are an error. NULL: none */
+    const void *missing_words;                            /* its first argument */
 } weft_csv_options;
 
 /* A table read from csv. Text labels get the ids 0, 1, ... in the order of their bytes, and `classes` has

@@ -114,18 +114,28 @@ static double read_number(reader *r, size_t column, const char *text, size_t siz
     return value;
 }
 
+/* Tells whether a word stands for a missing target. */
+static bool is_missing(const reader *r, const char *text) {
+    return r->options->missing && r->options->missing(r->options->missing_words, text);
+}
+
 static uint32_t read_label(reader *r, size_t column, const char *text, size_t size) {
     uint32_t number = 0;
+    if (r->options->classes != NULL && weft__labels_find(&r->labels, text, size, &number)) return number;
     if (size == 0 || memchr(text, 0, size) != NULL) {
         fail_cell(r, column,
                   size == 0 ? "the cell is missing, expected a class" : "expected a class without NUL bytes",
                   size == 0 ? NULL : text, size);
         return 0;
     }
+    if (is_missing(r, text)) {
+        fail_cell(r, column, "the cell is missing, expected a class (if this is one, give it another name)",
+                  text, size);
+        return 0;
+    }
     if (r->options->classes != NULL) {
-        if (!weft__labels_find(&r->labels, text, size, &number))
-            fail_cell(r, column, "not one of the given classes", text, size);
-        return number;
+        fail_cell(r, column, "not one of the given classes", text, size);
+        return 0;
     }
     r->status = weft__labels_add(&r->labels, text, size, &number);
     if (r->status == WEFT_ERR_FORMAT) {
@@ -162,6 +172,8 @@ static void read_target(reader *r, size_t column, const char *text, size_t size)
     }
     if (r->classes)
         ((uint32_t *)r->target)[r->rows] = read_label(r, column, text, size);
+    else if (size > 0 && is_missing(r, text))
+        fail_cell(r, column, "the cell is missing, expected a number", text, size);
     else
         put_number(r, r->target, r->rows, read_number(r, column, text, size));
 }
@@ -392,7 +404,8 @@ static weft_status read_lines(reader *r, struct csv_parser *p, const char *text,
 
 static weft_status read_text(reader *r, const char *text, size_t size) {
     struct csv_parser p;
-    if (csv_init(&p, CSV_STRICT | CSV_STRICT_FINI) != 0) return weft__fail_oom(r->ctx, 0, r->file);
+    if (csv_init(&p, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL) != 0)
+        return weft__fail_oom(r->ctx, 0, r->file);
     csv_set_delim(&p, (unsigned char)r->options->delimiter);
     csv_set_blk_size(&p, 4096);
     weft_status status = read_lines(r, &p, text, size);

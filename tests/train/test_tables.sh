@@ -186,7 +186,8 @@ bad missing.csv 'a,b,y\n1,2,3\n2,3,\n' 'line 3 .row 2., column 3 ."y".: the cell
 bad target.csv 'a,b,y\n1,2,3\n2,3,many\n' 'line 3 .row 2., column 3 ."y".: expected a number'
 bad short.csv 'a,b,y\n1,2,3\n2,4\n' 'line 3 .row 2.: 2 cells, expected 3 .*the first missing is column 3'
 bad long.csv 'a,b,y\n1,2,3\n2,4,5,6\n' 'line 3 .row 2.: 4 cells, expected 3 .*column 4 is one too many'
-bad nan.csv 'a,b,y\n1,2,3\n2,4,nan\n' 'line 3 .row 2., column 3 ."y".: expected a finite number'
+bad nan.csv 'a,b,y\n1,2,3\n2,4,nan\n' 'line 3 .row 2., column 3 ."y".: the cell is missing, expected a number, found "nan"'
+bad code.csv 'a,b,y\n1,2,3\n2,4,-999\n' 'line 3 .row 2., column 3 ."y".: the cell is missing, expected a number' --set data.missing=[-999]
 bad header.csv 'a,b,y\n' 'line 1: the file ends without a row'
 bad ragged.json '{"x": [[1, 2], [3, 4, 5]], "y": [1, 2]}' 'ragged rows: x.1. has 3 values, x.0. has 2'
 bad word.json '{"x": [[1, 2], [3, "a"]], "y": [1, 2]}' 'x.1..1.: expected a number, found a string'
@@ -196,6 +197,10 @@ bad none.json '{"x": [], "y": []}' 'there are no samples'
 bad cut.json '{"x": [[1],[2]' 'line 1, column 15, byte 14'
 bad lost.json '{"y": [1]}' 'no key "x"'
 class=(--set model.type=logistic --set task=classification)
+for word in NA NaN null unk; do # in R and pandas, words for a missing cell
+    bad class.csv "a,ok\n1,yes\n2,no\n3,$word\n" 'line 4 .row 3., column 2 ."ok".: the cell is missing, expected a class .*found "'"$word" \
+        "${class[@]}" --set data.missing=[unk]
+done
 bad minus.json '{"x": [[1],[2],[3]], "y": [0,1,-1]}' 'y.2.: class -1, but classes are 0 to 1' "${class[@]}"
 bad half.json '{"x": [[1],[2],[3]], "y": [0,1,0.5]}' 'y.2.: 0.5 has a fraction' "${class[@]}"
 bad same.json '{"x": [[1],[2],[3]], "y": [0,0,0]}' 'all 3 samples are of one class' "${class[@]}"

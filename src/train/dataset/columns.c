@@ -17,14 +17,15 @@ void weft__columns_free(weft_context *ctx, weft__columns *columns) {
     *columns = (weft__columns){0};
 }
 
-bool weft__cell_missing(const weft__texts *words, const char *cell) {
+bool weft__cell_missing(const void *words, const char *cell) {
+    const weft__texts *more = words;
     static const char *const usual[] = {"",     "?",    "na",   "n/a",  "nan", "null",
                                         "none", "#n/a", "<na>", "-nan", "nat"};
     const bool brief = strlen(cell) <= 4; /* as all usual words are */
     for (size_t i = 0; i < sizeof usual / sizeof *usual && brief; i++)
         if (strcasecmp(cell, usual[i]) == 0) return true;
-    for (size_t i = 0; i < words->count; i++)
-        if (strcmp(cell, words->values[i]) == 0) return true;
+    for (size_t i = 0; i < more->count; i++)
+        if (strcmp(cell, more->values[i]) == 0) return true;
     return false;
 }
 

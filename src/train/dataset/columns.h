@@ -86,8 +86,9 @@ weft_status weft__columns_of_numbers(weft_context *ctx, const weft__config *conf
 /* ---- columns.c ---- */
 
 void weft__columns_free(weft_context *ctx, weft__columns *columns);
-/* Tells whether a cell is missing. `words` are those that stand for a missing cell besides the usual ones. */
-bool weft__cell_missing(const weft__texts *words, const char *cell);
+/* Tells whether a cell is missing. `words`, a weft__texts, stand for a missing cell besides the usual
+ * ones. */
+bool weft__cell_missing(const void *words, const char *cell);
 /* The number of inputs that all columns, or one column, become. */
 int64_t weft__columns_inputs(const weft__columns *columns);
 int64_t weft__column_inputs(const weft__column *column);

@@ -29,6 +29,8 @@ weft_status weft__dataset_csv_options(weft_context *ctx, const weft__config *con
                                   .weight = target ? config->data_weight : NULL,
                                   .target_column = target && !config->data_target ? -1 : 0};
     if (config->data_columns.count == 0) options->columns = NULL;
+    options->missing = weft__cell_missing;
+    options->missing_words = &config->data_missing;
     if (target)
         options->target_type =
             config->task == WEFT__TASK_CLASSIFICATION ? WEFT_CSV_TARGET_CLASS : WEFT_CSV_TARGET_NUMBER;

@@ -308,6 +308,31 @@ static void test_classes(void **state) {
                    NULL);
 }
 
+static bool is_na(const void *words, const char *cell) { return strcmp(words, cell) == 0; }
+
+/* A word for a missing target is no class, unless it is a given one. */
+static void test_missing_targets(void **state) {
+    (void)state;
+    weft_table t;
+    const char *const given[] = {"NA", "yes"};
+    weft_csv_options o = {.target = "y", .missing = is_na, .missing_words = "NA"};
+    const char *text = "x,y\nNA,1\n1,yes\n2,NA\n";
+    o.text = true;
+    o.target_type = WEFT_CSV_TARGET_CLASS;
+    expect_message(parse(text, &o, &t), WEFT_ERR_FORMAT, "line 4 (row 3), column 2 (\"y\")", "missing",
+                   "\"NA\"", NULL);
+    o.missing_words = "-999";
+    assert_int_equal(parse(text, &o, &t), WEFT_OK);
+    weft_table_free(NULL, &t);
+    o.target_type = WEFT_CSV_TARGET_NUMBER;
+    expect_message(parse("x,y\n1,2\n1,-999\n", &o, &t), WEFT_ERR_FORMAT, "line 3 (row 2), column 2 (\"y\")",
+                   "missing", NULL);
+    o = (weft_csv_options){
+        .target = "y", .missing = is_na, .missing_words = "NA", .classes = given, .class_count = 2};
+    assert_int_equal(parse("x,y\n1,yes\n2,NA\n", &o, &t), WEFT_OK);
+    weft_table_free(NULL, &t);
+}
+
 static void test_too_many_classes(void **state) {
     (void)state;
     size_t size = 0, rows = WEFT__LABELS_MAX + 1;
@@ -438,6 +463,7 @@ static void test_real_tables(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain),
                                        cmocka_unit_test(test_wide_numbers),
+                                       cmocka_unit_test(test_missing_targets),
                                        cmocka_unit_test(test_header),
                                        cmocka_unit_test(test_columns),
                                        cmocka_unit_test(test_delimiter_and_quotes),
