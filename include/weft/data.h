@@ -140,7 +140,9 @@ WEFT_API WEFT_CHECKED weft_status weft_image_member_name(weft_context *ctx, cons
 
 typedef enum weft_csv_header {
     WEFT_CSV_HEADER_AUTO, /* the first line names the columns if none of its cells is a number, and none but
-                             the first is empty (as pandas writes the name of its index) */
+                             the first is empty (as pandas writes the name of its index). So do whole numbers
+                             that count three columns or more from 0, as those of pandas, or that are, such
+                             as years, unlike the numbers in the next lines */
     WEFT_CSV_HEADER_YES,
     WEFT_CSV_HEADER_NO
 } weft_csv_header;
@@ -195,10 +197,12 @@ typedef struct weft_table {
     char **cells;  /* with options.text: [rows * column_count] cells, row after row, in one block */
     size_t *lines; /* with options.text: [rows] the line of its file on which each row begins, from 1 */
     size_t rows;
-    weft_array weights; /* f32 [rows]; empty (data NULL) without options.weight */
-    char **files;       /* of several files: their paths, in the order of the rows, in one block; or NULL */
-    size_t *file_rows;  /* [file_count] the first row of each file; NULL without `files` */
-    size_t file_count;  /* 0 without `files` */
+    weft_array weights;  /* f32 [rows]; empty (data NULL) without options.weight */
+    char **files;        /* of several files: their paths, in the order of the rows, in one block; or NULL */
+    size_t *file_rows;   /* [file_count] the first row of each file; NULL without `files` */
+    size_t file_count;   /* 0 without `files` */
+    bool header;         /* the first line has the names of the columns */
+    bool header_guessed; /* and WEFT_CSV_HEADER_AUTO found numbers in it */
 } weft_table;
 
 /* Frees everything and makes the table empty. NULL is allowed. */

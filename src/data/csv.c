@@ -20,6 +20,8 @@ typedef struct reader {
     weft_context *ctx;
     const char *file;
     const weft_csv_options *options;
+    const char *whole; /* the text of a csv file, and its size */
+    size_t whole_size;
     weft_status status;  /* the first failure; callbacks cannot stop libcsv, so they do nothing after it */
     size_t line;         /* current line, from 1 */
     size_t row_line;     /* first line of the current row */
@@ -29,6 +31,7 @@ typedef struct reader {
     size_t cell;         /* number of cells of this row so far */
     csv_columns columns; /* .count is 0 until the first row is complete */
     size_t header_line;  /* 0 without a header */
+    bool guessed;        /* the header has numbers, and the options do not ask for it */
     bool classes;        /* the target is a class label, not a number */
     bool target_decided;
     char *first; /* cells of the first row, each followed by 0 */
@@ -270,8 +273,8 @@ static void keep_first(reader *r, const char *text, size_t size) {
 }
 
 /* Decides whether the first row is a header: in AUTO mode it is one if no cell is a number, and none but the
- * first of several is empty. */
-static bool first_is_header(const reader *r) {
+ * first of several is empty; otherwise the next rows decide. */
+static bool first_is_header(reader *r) {
     if (r->options->header != WEFT_CSV_HEADER_AUTO) return r->options->header == WEFT_CSV_HEADER_YES;
     const char *text = r->first;
     for (size_t i = 0; i < r->cell; i++, text += strlen(text) + 1) {
@@ -279,7 +282,10 @@ static bool first_is_header(const reader *r) {
         const weft__number_kind kind =
             weft__parse_f64_with(text, strlen(text), r->options->decimal, &ignored);
         const bool unnamed = kind == WEFT__NUMBER_EMPTY && i == 0 && r->cell > 1;
-        if (kind != WEFT__NUMBER_TEXT && !unnamed) return false;
+        if (kind == WEFT__NUMBER_TEXT || unnamed) continue;
+        r->guessed = weft__csv_numbers_name(r->ctx, r->whole, r->whole_size, r->options->delimiter,
+                                            r->options->decimal);
+        return r->guessed;
     }
     return true;
 }
@@ -489,6 +495,8 @@ static weft_status finish_features(reader *r, weft_table *out) {
     out->columns = weft__strings_pack(r->ctx, names, c->features);
     out->column_count = c->features;
     out->rows = r->rows;
+    out->header = r->header_line > 0;
+    out->header_guessed = r->guessed;
     weft__free(r->ctx, names);
     if (out->columns == NULL) return weft__fail_oom(r->ctx, c->features, r->file);
     return r->options->text ? weft__csv_text_finish(r->ctx, &r->text, r->file, out) : WEFT_OK;
@@ -641,7 +649,9 @@ weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, c
     if (status == WEFT_OK) status = check_encoding(&r, bytes, size, &start);
     if (status == WEFT_OK && chosen.delimiter == 0)
         chosen.delimiter = weft__csv_delimiter((const char *)bytes + start, size - start);
-    if (status == WEFT_OK) status = read_text(&r, (const char *)bytes + start, size - start);
+    r.whole = (const char *)bytes + start;
+    r.whole_size = size - start;
+    if (status == WEFT_OK) status = read_text(&r, r.whole, r.whole_size);
     if (status == WEFT_OK) status = finish(&r, out);
     if (status != WEFT_OK) weft_table_free(ctx, out);
     reader_free(&r);

@@ -76,7 +76,8 @@ typedef struct weft__dataset {
     weft__skipped skipped; /* in the folders of images that were read */
     char **unused;         /* csv: the columns that are not read; NULL: none */
     size_t unused_count;
-    bool unnamed; /* csv: no line of names; the first line is a row */
+    bool unnamed;      /* csv: no line of names; the first line is a row */
+    bool numbers_name; /* csv: the first line is taken for names although it has numbers */
 } weft__dataset;
 
 /* Inputs of a trained model. */

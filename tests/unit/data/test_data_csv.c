@@ -79,6 +79,36 @@ static void test_header(void **state) {
     weft_table_free(NULL, &t);
 }
 
+static void finds_header(const char *text, bool header, bool guessed) {
+    weft_table t;
+    const weft_csv_options o = {.text = true};
+    assert_int_equal(parse(text, &o, &t), WEFT_OK);
+    if (t.header != header || t.header_guessed != guessed) fail_msg("header %d: %s", t.header, text);
+    weft_table_free(NULL, &t);
+}
+
+/* A first row with numbers is a header if it counts the columns, or is unlike the rows below it. */
+static void test_numbers_as_names(void **state) {
+    (void)state;
+    finds_header("0,1,2\n3,5,1\n4,1,0\n", true, true); /* as pandas writes it */
+    finds_header(",0,1\n0,5,1\n1,1,0\n", true, true);
+    finds_header("0,1\na text,pos\nanother,neg\n", true, true);
+    finds_header("1,2,3\n3,.5,7\n4,1,8\n", true, true);
+    finds_header("2019,2020,2021\n3,5,1\n4,1,0\n", true, true);
+    finds_header("id,2019,2020,y\n1,5,0,1\n2,1,0,0\n", true, true);
+    finds_header("a,b\n1,2\n", true, false);
+    finds_header("0,1,2\n", false, false);               /* nothing to compare it with */
+    finds_header("0,1,2\n3,4,5\n6,7,8\n", false, false); /* a matrix that counts on */
+    finds_header("0,1,2\n2,0,1\n0,1,2\n", false, false); /* a row that is there again */
+    finds_header("0,1\n1,1\n1,0\n", false, false);       /* a truth table */
+    finds_header("1,2,3\n0,5,1\n2,1,4\n", false, false);
+    finds_header("0,1,2.5\n3,4,1\n", false, false);
+    finds_header("100,200,300\n99,199,299\n98,198,298\n", false, false); /* sorted downwards */
+    finds_header("n/a,3,5\n1,4,7\n2,2,4\n", false, false);               /* a word among numbers */
+    finds_header("5,3,setosa\n7,2,virginica\n", false, false);
+    finds_header("id,2019,\n1,5,0\n2,1,0\n", false, false);
+}
+
 static void test_columns(void **state) {
     (void)state;
     weft_table t;
@@ -463,6 +493,7 @@ static void test_real_tables(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain),
                                        cmocka_unit_test(test_wide_numbers),
+                                       cmocka_unit_test(test_numbers_as_names),
                                        cmocka_unit_test(test_missing_targets),
                                        cmocka_unit_test(test_header),
                                        cmocka_unit_test(test_columns),
