@@ -167,8 +167,9 @@ weft_image_options weft__dataset_images(const weft__dataset *dataset, const weft
 weft_status weft__dataset_pixels(const weft__dataset *dataset, weft__split split, int64_t sample,
                                  uint8_t **room, const uint8_t **pixels);
 
-/* Chooses regression if no task was given and the numbers of a table's target look like no classes. Then *why
- * tells the reason, otherwise it is NULL. Problems of the file are left to weft__dataset_read. */
+/* Chooses regression if no task was given and the numbers of a table's target look like no classes. *why
+ * tells the reason for this, or for classes; NULL if there was no choice, or if the target has two numbers.
+ * Problems of the file are left to weft__dataset_read. */
 weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, const char **why);
 
 /* Reads inputs from a file, or from a folder of images, and normalizes them as in training. The caller frees
@@ -202,6 +203,10 @@ weft_status weft__dataset_order(weft_context *ctx, const weft__config *config, i
 /* Makes these names the class names of the data. Names that are not UTF-8 are refused. */
 weft_status weft__dataset_take_classes(weft_context *ctx, const char *path, char *const *names, size_t count,
                                        weft__dataset *dataset);
+/* Makes classes of targets that are whole numbers, but not 0, 1, 2, ...: those that the training data have,
+ * with the numbers as their names. Targets become places among them. */
+weft_status weft__dataset_name_numbers(weft_context *ctx, const char *path, weft__split split,
+                                       weft__dataset *dataset, weft_array *y);
 /* Reads the inputs of a csv file and, if y is not NULL, its targets. The training file decides what the
  * columns are, unless `dataset` knows it already. */
 weft_status weft__dataset_read_csv(weft_context *ctx, const weft__config *config, const char *path,

@@ -200,6 +200,8 @@ static weft_status take_table(weft_context *ctx, const weft__config *config, con
         d->unused_count = table->unused_count;
         table->unused = NULL;
     }
+    if (y && !d->classes && !table->classes)
+        WEFT_TRY(weft__dataset_name_numbers(ctx, path, split, d, &table->target));
     if (first) WEFT_TRY(learn_columns(ctx, config, path, table, d));
     if (y && !d->classes && table->classes)
         WEFT_TRY(split == WEFT__TRAIN && d->outputs == 0
@@ -238,15 +240,21 @@ static int by_number(const void *x, const void *y) {
     return (a > b) - (a < b);
 }
 
-/* Tells why numbers are no classes; NULL if they may be. Sorts them. */
-static const char *no_classes(double *values, size_t count) {
-    enum { CLASSES_MOST = 100 };
+/* Tells whether numbers are no classes, and why. *why is NULL if they are two classes at most. Sorts them. */
+static bool no_classes(double *values, size_t count, const char **why) {
+    enum { CLASSES_MOST = 100, FEW_CLASSES = 20, ROWS_LEAST = 5 };
     size_t distinct = count > 0;
+    *why = "has numbers with fractions";
     for (size_t i = 0; i < count; i++)
-        if (values[i] != floor(values[i])) return "has numbers with fractions";
+        if (values[i] != floor(values[i])) return true;
     qsort(values, count, sizeof *values, by_number);
     for (size_t i = 1; i < count; i++) distinct += values[i] != values[i - 1];
-    return distinct > CLASSES_MOST ? "has more than 100 different numbers" : NULL;
+    *why = "has more than 100 different numbers";
+    if (distinct > CLASSES_MOST) return true;
+    *why = "has more than 20 different numbers, and fewer than 5 rows of each";
+    if (distinct > FEW_CLASSES && count < ROWS_LEAST * distinct) return true;
+    *why = distinct > 2 ? "has few different numbers" : NULL;
+    return false;
 }
 
 weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, const char **why) {
@@ -261,8 +269,7 @@ weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, co
     options.target_type = WEFT_CSV_TARGET_NUMBER;
     options.text = true; /* the inputs do not matter here */
     if (status == WEFT_OK) status = weft_read_csv(ctx, config->data_path, &options, &table);
-    if (status == WEFT_OK) *why = no_classes(table.target.data, table.rows);
-    if (*why) {
+    if (status == WEFT_OK && no_classes(table.target.data, table.rows, why)) {
         config->task = WEFT__TASK_REGRESSION;
         config->origin[WEFT__KEY_task] = WEFT__ORIGIN_FOUND;
     }

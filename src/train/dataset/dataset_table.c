@@ -344,6 +344,8 @@ static weft_status read_split(weft_context *ctx, const weft__config *config, con
     hash_array(d->hashing, x);
     if (itself) return take_inputs_as_targets(ctx, config, d, x, y);
     WEFT_TRY(shape_targets(ctx, path, d, x->shape[0], y));
+    if (config->data_source == WEFT__SOURCE_NPY || config->data_source == WEFT__SOURCE_JSON)
+        WEFT_TRY(weft__dataset_name_numbers(ctx, path, split, d, y));
     hash_array(d->hashing, y);
     hash_array(d->hashing, &d->weights[split]);
     return WEFT_OK;
