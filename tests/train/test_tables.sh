@@ -301,6 +301,18 @@ expect 0 '' "$weft" init mlp --data prices.csv --out prices.yaml
 expect 0 'task: regression, because' "$weft" plan prices.yaml
 
 check "accuracy is its first card" awk '/class="cards"/ {at = NR} at && NR == at + 1 {exit !/>[0-9.]+ %<.*validation accuracy/}' third/report.html
+# ---- an id as the target: logits of 12,000 samples and 12,000 classes would take 576 MB ----
+{ echo x,id; for i in $(seq 24000); do echo "$i,n$((i / 2))"; done; } >ids.csv
+if ! ldd "$weft" | grep -q 'lib[a-z]*san\.so'; then
+    check "memory for many classes" python3 -c '
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True)
+most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+assert most < 300 << 10, "%d KiB" % most' "$weft" train mlp --data ids.csv --run ids --set train.steps=1 --set model.hidden=[2] \
+        --set data.val_fraction=0.5 --quiet
+    check "their scores" grep -q '"accuracy"' ids/scores.json
+fi
+
 check "the report has the confusion" grep -q 'rows are true classes' third/report.html
 check "and R2" grep -q '>R2<' linear/report.html
 
