@@ -283,8 +283,8 @@ static bool first_is_header(reader *r) {
             weft__parse_f64_with(text, strlen(text), r->options->decimal, &ignored);
         const bool unnamed = kind == WEFT__NUMBER_EMPTY && i == 0 && r->cell > 1;
         if (kind == WEFT__NUMBER_TEXT || unnamed) continue;
-        r->guessed = weft__csv_numbers_name(r->ctx, r->whole, r->whole_size, r->options->delimiter,
-                                            r->options->decimal);
+        r->status = weft__csv_numbers_name(r->ctx, r->whole, r->whole_size, r->options->delimiter,
+                                           r->options->decimal, &r->guessed);
         return r->guessed;
     }
     return true;
@@ -304,6 +304,7 @@ static char **first_as_names(reader *r) {
  * now that the columns are known. */
 static void end_first_row(reader *r) {
     bool header = first_is_header(r);
+    if (r->status != WEFT_OK) return;
     size_t count = r->cell;
     char **names = header ? first_as_names(r) : weft__csv_numbered(r->ctx, count);
     if (names == NULL) {

@@ -28,8 +28,9 @@ char **weft__csv_numbered(weft_context *ctx, size_t count);
 /* Returns the delimiter of a table: comma, semicolon, tab or |. */
 char weft__csv_delimiter(const char *text, size_t size);
 
-/* Tells whether the first row of a table names the columns although it has numbers. */
-bool weft__csv_numbers_name(weft_context *ctx, const char *text, size_t size, char delimiter, char point);
+/* Tells in *names whether the first row of a table names the columns although it has numbers. */
+weft_status weft__csv_numbers_name(weft_context *ctx, const char *text, size_t size, char delimiter,
+                                   char point, bool *names);
 
 /* The cells of the features, as text. */
 typedef struct csv_text {

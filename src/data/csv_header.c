@@ -94,17 +94,19 @@ static bool names_some(const sample *s) {
     return above;
 }
 
-bool weft__csv_numbers_name(weft_context *ctx, const char *text, size_t size, char delimiter, char point) {
+weft_status weft__csv_numbers_name(weft_context *ctx, const char *text, size_t size, char delimiter,
+                                   char point, bool *names) {
     sample s = {.ctx = ctx, .point = point};
     struct csv_parser p;
     size_t end = size < SAMPLE_MOST ? size : SAMPLE_MOST;
-    if (csv_init(&p, CSV_STRICT | CSV_APPEND_NULL) != 0) return false;
+    if (csv_init(&p, CSV_STRICT | CSV_APPEND_NULL) != 0) return weft__fail_oom(ctx, 0, "a header");
     csv_set_delim(&p, (unsigned char)delimiter);
     while (end < size && end > 0 && text[end - 1] != '\n') end--; /* whole rows */
-    const bool read = csv_parse(&p, text, end, take_cell, take_row, &s) == end &&
-                      (end < size || csv_fini(&p, take_cell, take_row, &s) == 0);
+    bool read = csv_parse(&p, text, end, take_cell, take_row, &s) == end;
+    read = read && (end < size || csv_fini(&p, take_cell, take_row, &s) == 0);
+    s.failed = s.failed || csv_error(&p) == CSV_ENOMEM;
     csv_free(&p);
-    const bool names = read && !s.failed && s.row > 1 && (counts_columns(&s) || names_some(&s));
+    *names = read && !s.failed && s.row > 1 && (counts_columns(&s) || names_some(&s));
     weft__free(ctx, s.cells);
-    return names;
+    return s.failed ? weft__fail_oom(ctx, s.count * sizeof *s.cells, "a header") : WEFT_OK;
 }
