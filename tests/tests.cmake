@@ -518,6 +518,10 @@ foreach(script ${test_scripts})
   endif()
 endforeach()
 
+if(TEST test_roots) # builds the command
+  set_tests_properties(test_roots PROPERTIES TIMEOUT 3600 COST 300)
+endif()
+
 # The list of tests that `make test-cuda` runs on a GPU, by tools/test_cuda.sh.
 set(on_a_card "matrix test_ops\nmatrix test_grad\n")
 foreach(name ${device_tests})
@@ -580,10 +584,10 @@ endif()
 # devices, the three longest tests of the GPU code, and the planted faults. `make test-all` runs everything.
 get_property(every_test DIRECTORY PROPERTY TESTS)
 foreach(name ${every_test})
-  if(name MATCHES "_(opencl|webgpu|dawn|cuda|hip|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda|hip)|_(baseline|avx2)$|^hip_grad_|^test_hip_matrix|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_train_hip|test_processes_cards|test_gpu_heavy|test_gpu_matmul)$")
+  if(name MATCHES "_(opencl|webgpu|dawn|cuda|hip|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda|hip)|_(baseline|avx2)$|^hip_grad_|^test_hip_matrix|^(kernel_sources|op_matrix|mutants|test_roots|test_train_gpu|test_train_hip|test_processes_cards|test_gpu_heavy|test_gpu_matmul)$")
     set(labels repeated)
     # the longest ones, most of whose code others cover
-    if(name MATCHES "^ops_hip_|^grad_(hip_|cuda_attention)|^test_hip_matrix_(conv|epilogue|races|gfx908)|_ptx$|^test_(gpu_[a-z]+|head|memory|recompute)_hip$|^test_(memory|recompute|cuda_choice|gpu_scatter|gpu_conv)_(cuda|webgpu)$|^mutants$")
+    if(name MATCHES "^ops_hip_|^grad_(hip_|cuda_attention)|^test_hip_matrix_(conv|epilogue|races|gfx908)|_ptx$|^test_(gpu_[a-z]+|head|memory|recompute)_hip$|^test_(memory|recompute|cuda_choice|gpu_scatter|gpu_conv)_(cuda|webgpu)$|^(mutants|test_roots)$")
       list(APPEND labels long)
     endif()
     set_tests_properties(${name} PROPERTIES LABELS "${labels}")
