@@ -470,6 +470,22 @@ if(TARGET test_ops)
   endif()
 endif()
 
+# The numeric tests again with lower instruction sets, of which fewer lanes or no fused multiply-add change the roundings.
+file(GLOB isa_tests CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/tests/unit/device/cpu tests/unit/device/cpu/test_cpu_*.c)
+list(TRANSFORM isa_tests REPLACE "[.]c$" "")
+foreach(name test_parity test_export_training test_ops test_grad ${isa_tests})
+  set(device)
+  if(name MATCHES "_(ops|grad)$")
+    set(device cpu)
+  endif()
+  foreach(isa baseline avx2)
+    if(TARGET ${name} AND NOT WEFT_SANITIZE)
+      weft_add_test(${name}_${isa} sh tests/with_isa.sh ${isa} $<TARGET_FILE:${name}> ${device})
+      set_tests_properties(${name}_${isa} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 30)
+    endif()
+  endforeach()
+endforeach()
+
 if(NOT WEFT_SANITIZE) # a benchmark, which `make bench-jpeg` runs; it is always built, so that it stays right
   add_executable(bench_jpeg bench/jpeg.c)
   weft_own(bench_jpeg)
@@ -501,6 +517,10 @@ foreach(script ${test_scripts})
     endif()
   endif()
 endforeach()
+
+if(TEST test_roots) # builds the command
+  set_tests_properties(test_roots PROPERTIES TIMEOUT 3600 COST 300)
+endif()
 
 # The list of tests that `make test-cuda` runs on a GPU, by tools/test_cuda.sh.
 set(on_a_card "matrix test_ops\nmatrix test_grad\n")
@@ -565,10 +585,10 @@ endif()
 # runs everything.
 get_property(every_test DIRECTORY PROPERTY TESTS)
 foreach(name ${every_test})
-  if(name MATCHES "_(opencl|webgpu|dawn|cuda|hip|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda|hip)|^hip_grad_|^test_hip_(matrix|blas)|_zones$|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_train_hip|test_processes_cards|test_gpu_heavy|test_gpu_matmul)$")
+  if(name MATCHES "_(opencl|webgpu|dawn|cuda|hip|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda|hip)|^hip_grad_|^test_hip_(matrix|blas)|_zones$|_(baseline|avx2)$|^(kernel_sources|op_matrix|mutants|test_roots|test_train_gpu|test_train_hip|test_processes_cards|test_gpu_heavy|test_gpu_matmul)$")
     set(labels repeated)
     # the longest ones, most of whose code others cover
-    if(name MATCHES "^ops_hip_|^grad_(hip_|cuda_attention)|^test_hip_matrix_(conv|epilogue|races|gfx908)|_ptx$|^test_(gpu_[a-z]+|head|memory|recompute)_hip$|^test_(memory|recompute|cuda_choice|gpu_scatter|gpu_conv)_(cuda|webgpu)$|^mutants$")
+    if(name MATCHES "^ops_hip_|^grad_(hip_|cuda_attention)|^test_hip_matrix_(conv|epilogue|races|gfx908)|_ptx$|^test_(gpu_[a-z]+|head|memory|recompute)_hip$|^test_(memory|recompute|cuda_choice|gpu_scatter|gpu_conv)_(cuda|webgpu)$|^(mutants|test_roots)$")
       list(APPEND labels long)
     endif()
     set_tests_properties(${name} PROPERTIES LABELS "${labels}")

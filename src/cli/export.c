@@ -266,7 +266,9 @@ static bool check_wishes(const exporting *e) {
 /* Exports, and marks the folder in a run or in a published model, if it was new. */
 static weft_status export_somehow(const exporting *e, const struct format *format, weft__use *use) {
     char folder[WEFT__EXPORT_PATH], found[WEFT__ENTRY_NAME];
+    const weft__output output = output_of(e, NULL, NULL);
     WEFT_TRY(export_folder(e, folder));
+    if (!e->out) WEFT_TRY(weft__output_no_link(&output, folder));
     const bool fresh = !e->out && weft__find_foreign(NULL, folder, NULL, found) == WEFT_OK && !found[0];
     WEFT_TRY(format->run == export_gguf && is_published(e) ? export_files(e) : run_export(e, format, use));
     return fresh ? weft__mark(NULL, folder, "export") : WEFT_OK;

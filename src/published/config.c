@@ -372,5 +372,5 @@ weft_status weft__published_read(weft_context *ctx, const char *path, weft__publ
     WEFT_TRY(weft_read_file(ctx, f.path, CONFIG_MAX, &file));
     const weft_status status = read_text(&f, (const char *)file.data, file.size, p);
     weft_bytes_free(ctx, &file);
-    return status;
+    return status == WEFT_OK ? weft__published_untie(ctx, path, p) : status;
 }

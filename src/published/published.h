@@ -84,6 +84,10 @@ const weft__architecture *weft__architecture_find(const char *type);
  * cannot compute. */
 weft_status weft__published_read(weft_context *ctx, const char *path, weft__published *p);
 
+/* Unties the head if the weights of the folder say so, as transformers does. Files that are missing or
+ * malformed change nothing: loading them says what is wrong. */
+weft_status weft__published_untie(weft_context *ctx, const char *folder, weft__published *p);
+
 /* ---- longrope.c ---- */
 
 /* The number of divisors in a list; 0: the model has no LongRoPE. */
@@ -189,9 +193,10 @@ bool weft__gguf_made_by(const char *path, const char *command);
 weft_status weft__published_path(weft_context *ctx, const char *folder, const char *file, char out[4096]);
 
 /* Copies the files that describe a model, such as config.json and tokenizer.json, into a folder, which is
- * made. config.json gets `dtype`, and the number of learned positions unless that is 0. */
+ * made. config.json gets `dtype`, the number of learned positions unless that is 0, and whether a head is
+ * untied. */
 weft_status weft__published_copy(weft_context *ctx, const char *from, const char *to, weft_dtype dtype,
-                                 int64_t positions);
+                                 int64_t positions, bool untied);
 /* Removes what weft__published_copy wrote, and the folder if nothing else is in it. */
 void weft__published_uncopy(const char *from, const char *to);
 /* The rows of a gpt's table of learned positions; 0: it has none. */

@@ -127,6 +127,7 @@ weft_status weft__published_rewrite(weft_context *ctx, const char *old, size_t o
 typedef struct weights_of {
     weft_dtype dtype;
     int64_t positions; /* rows of the table of learned positions; 0: as the file says */
+    bool untied;       /* the head has weights of its own, whatever the file says */
 } weights_of;
 
 static void change_weights(json_t *config, const void *user) {
@@ -134,6 +135,7 @@ static void change_weights(json_t *config, const void *user) {
     const char *name = w->dtype == WEFT_F16 ? "float16" : w->dtype == WEFT_BF16 ? "bfloat16" : "float32";
     json_object_set_new(config, json_object_get(config, "dtype") ? "dtype" : "torch_dtype",
                         json_string(name));
+    if (w->untied) json_object_set_new(config, "tie_word_embeddings", json_false());
     for (int i = 0; w->positions && i < 2; i++) {
         const char *field = i ? "n_ctx" : "n_positions"; /* older files have both */
         if (i == 0 || json_object_get(config, field))
@@ -208,8 +210,8 @@ static weft_status copy_gguf(weft_context *ctx, const char *from, const char *to
 }
 
 weft_status weft__published_copy(weft_context *ctx, const char *from, const char *to, weft_dtype dtype,
-                                 int64_t positions) {
-    const weights_of weights = {dtype, positions};
+                                 int64_t positions, bool untied) {
+    const weights_of weights = {dtype, positions, untied};
     if (mkdir(to, 0777) != 0 && errno != EEXIST)
         return weft__fail(ctx, WEFT_ERR_IO, "%s: the folder cannot be made: %s", to, strerror(errno));
     if (weft__is_gguf(from)) return copy_gguf(ctx, from, to, &weights);
@@ -249,7 +251,7 @@ weft_status weft_published_save(weft_module *model, const char *from, const char
     WEFT_TRY(weft__published_read(ctx, from, &p));
     p.names = p.architecture->names; /* those of a GGUF file are others */
     p.prefix = p.architecture->prefix;
-    WEFT_TRY(weft__published_copy(ctx, from, to, dtype, weft__published_positions(model)));
+    WEFT_TRY(weft__published_copy(ctx, from, to, dtype, weft__published_positions(model), p.gpt.untied_head));
     WEFT_TRY(weft__published_path(ctx, to, "model.safetensors", path));
     return save_weights(model, &p, dtype, path);
 }

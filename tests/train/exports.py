@@ -15,8 +15,8 @@ import sys
 
 WEFT, TREE = sys.argv[1], pathlib.Path(sys.argv[2])
 MODELS = TREE / "tests/unit/published"
-GPTS = ["gpt2", "gpt2-untied", "gpt_neox", "llama", "llama-llama3", "llama-yarn", "mistral", "qwen2", "qwen3", "phi3",
-        "phi3-longrope", "gemma2-usual", "gemma3_text-usual"]
+GPTS = ["gpt2", "gpt2-untied", "gpt_neox", "llama", "llama-llama3", "llama-yarn", "mistral", "qwen2", "qwen2-other-head", "qwen3",
+        "phi3", "phi3-longrope", "gemma2-usual", "gemma3_text-usual"]
 ENCODERS = ["bert-classes", "roberta-classes", "distilbert-classes"]
 NO_GGUF = {"gpt_neox": "does not write the architecture gpt_neox", "gpt2-untied": "cannot hold the activation"}
 JOINED = ("gpt2", "gpt_neox", "phi3")  # queries, keys and values are one tensor, which peft cannot divide

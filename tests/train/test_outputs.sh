@@ -142,6 +142,20 @@ folder_case "$weft" export lora --to peft --out
 for to in safetensors gguf huggingface huggingface; do expect 0 'wrote tuned/export' "$weft" export tuned --to $to; done
 refused model 'never replaced' "$weft" export tuned --to huggingface --out model --force
 
+# the folder for exports that nobody named: a link in a run may lead anywhere
+mv tuned/export exports
+echo mine >exports/mine.txt
+ln -s "$work/exports" tuned/export
+for to in safetensors gguf huggingface c; do
+    refused exports "tuned/export is a link to $work/exports: name a folder with --out, or write there with --force" "$weft" export tuned --to $to
+    one_line
+done
+expect 0 'wrote tuned/export/model.gguf' "$weft" export tuned --to gguf --force
+expect 0 'wrote named/model.gguf' "$weft" export tuned --to gguf --out named
+ln -sfn nowhere tuned/export
+expect 2 'tuned/export is a link to nowhere: ' "$weft" export tuned --to gguf
+rm tuned/export
+
 # ---- run folders ----
 mlp=(mlp --data table.csv --set train.batch=60 --set train.eval_every=0 --quiet)
 four=("${mlp[@]}" --set train.save_every=2 --set train.keep=1 --set train.steps=4)

@@ -132,10 +132,10 @@ void weft__export_step_free(weft__use *use, weft__export_step *step);
 weft_status weft__export_check(weft_module *model, const char *from, const char *path, const char *file,
                                const char *format);
 
-/* Compares the adapters in a file, GGUF or peft's, with those of the model. `base` has the weights to which
- * they are added. */
+/* Compares the adapters in a file with those of the model. `base` has the weights to which they are added.
+ * `config` is peft's adapter_config.json; NULL: the file is a GGUF file. */
 weft_status weft__export_check_adapters(weft_module *model, const char *from, const char *base,
-                                        const char *path, bool gguf);
+                                        const char *path, const char *config);
 
 /* Checks that the brackets of C source are closed, and that it has all functions of its header. */
 weft_status weft__export_check_source(const char *path, const char *header, const char *body,

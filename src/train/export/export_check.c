@@ -4,12 +4,15 @@
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include <weft/data.h>
 #include <weft/ops.h>
 
+#include "base/json.h"
 #include "io/publish.h"
 #include "nn/module.h"
+#include "published/gguf.h"
 #include "published/packed.h"
 #include "published/published.h"
 #include "published/quantize.h"
@@ -142,13 +145,37 @@ static weft_status compare_tokenizers(weft_context *ctx, const char *from, const
     return status;
 }
 
+/* Compares the dtypes of the weights with the format. In a GGUF file vectors and positions are f32, and the
+ * head may have more bits. */
+static weft_status check_dtypes(weft_context *ctx, const char *path, const char *format) {
+    const bool gguf = weft__is_gguf(path);
+    weft_status status = WEFT_OK;
+    weft__format own, head;
+    weft__tensors *tensors;
+    weft__tensor_at at;
+    WEFT_TRY(weft__tensors_open(ctx, path, &tensors));
+    for (size_t i = 0; status == WEFT_OK && weft__tensors_get(tensors, i, &at); i++) {
+        const bool plain = gguf && (at.rank == 1 || strcmp(at.name, "position_embd.weight") == 0);
+        weft__format_find(plain ? "f32" : format, &own);
+        weft__format_find(own.head, &head);
+        if (at.rank == 2) weft__format_fit(&own, at.shape[1]);
+        if (at.rank == 2) weft__format_fit(&head, at.shape[1]);
+        if (strcasecmp(at.dtype, own.word) != 0 && strcasecmp(at.dtype, head.word) != 0)
+            status =
+                weft__fail(ctx, WEFT_ERR_FORMAT, "%s: '%s' is %s, not %s", path, at.name, at.dtype, own.word);
+    }
+    weft__tensors_close(tensors);
+    return status;
+}
+
 /* Reads both models, and sets what both are asked for. */
 static weft_status check_models(weft_module *model, const char *from, const char *path, const char *file,
-                                double within, answer *a, answer *b) {
+                                const weft__format *how, answer *a, answer *b) {
     weft__published p = {0}, q;
     const weft_gpt_options *o = weft__gpt_options_of(model);
     const weft_encoder_options *e = weft__encoder_options_of(model);
     WEFT_TRY(weft__published_read(a->ctx, path, &q));
+    WEFT_TRY(check_dtypes(a->ctx, file ? file : path, how->word));
     if (from) {
         WEFT_TRY(weft__published_read(a->ctx, from, &p));
         WEFT_TRY(compare_options(a->ctx, &p, &q, path));
@@ -162,7 +189,7 @@ static weft_status check_models(weft_module *model, const char *from, const char
     if (model) WEFT_TRY(weft_module_compute(model, WEFT_F32));
     WEFT_TRY(model ? take_answer(model, false, a) : answer_files(from, NULL, &p, context, a));
     WEFT_TRY(answer_files(path, file, &q, context, b));
-    return compare(a, b, within, path);
+    return compare(a, b, how->within, path);
 }
 
 static weft_status check_in(weft_context *ctx, weft_module *model, const char *from, const char *path,
@@ -170,7 +197,7 @@ static weft_status check_in(weft_context *ctx, weft_module *model, const char *f
     weft__format how;
     answer a = {.ctx = ctx}, b = {.ctx = ctx};
     weft__format_find(format, &how);
-    const weft_status status = check_models(model, from, path, file, how.within, &a, &b);
+    const weft_status status = check_models(model, from, path, file, &how, &a, &b);
     weft__free(ctx, a.values);
     weft__free(ctx, b.values);
     return status;
@@ -196,7 +223,36 @@ typedef struct adapters_check {
     const weft__published *p;
     weft__tensors *file, *base; /* base NULL: its tensors have other names */
     size_t found;
+    double rank, alpha; /* as the export says; rank 0: it does not */
 } adapters_check;
+
+/* Reads alpha from a GGUF file, or r and lora_alpha from peft's configuration. */
+static weft_status read_scale(adapters_check *c, const char *config) {
+    weft__gguf *gguf;
+    weft__gguf_value value;
+    weft_bytes text;
+    weft__json json;
+    json_error_t error;
+    json_t *root;
+    if (!config) {
+        WEFT_TRY(weft__gguf_open(c->ctx, c->path, &gguf));
+        if (weft__gguf_find(gguf, "adapter.lora.alpha", &value)) weft__gguf_number(&value, &c->alpha);
+        weft__gguf_close(gguf);
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_read_file(c->ctx, config, 1 << 20, &text));
+    weft__json_open(&json, c->ctx);
+    weft_status status = weft__json_load(&json, (const char *)text.data, text.size, 0, &error, &root);
+    if (status == WEFT_OK) {
+        c->rank = json_number_value(json_object_get(root, "r"));
+        c->alpha = json_number_value(json_object_get(root, "lora_alpha"));
+    } else if (status == WEFT_ERR_FORMAT) {
+        status = weft__fail(c->ctx, status, "%s: %s", config, error.text);
+    }
+    weft__json_close(&json);
+    weft_bytes_free(c->ctx, &text);
+    return status;
+}
 
 /* Compares a matrix of an adapter with that of the file. Rows of B are in the order of the layer's rows. */
 static weft_status compare_matrix(adapters_check *c, const weft_parameter_info *info,
@@ -204,9 +260,10 @@ static weft_status compare_matrix(adapters_check *c, const weft_parameter_info *
     const weft_tensor *t = info->tensor;
     const int64_t rows = t->shape[0], columns = t->shape[1];
     const size_t bytes = (size_t)t->numel * sizeof(float);
-    if (at->rank != 2 || at->shape[0] != rows || at->shape[1] != columns)
-        return weft__fail(c->ctx, WEFT_ERR_FORMAT, "%s: '%s' has another shape than the adapter", c->path,
-                          at->name);
+    const char *dtype = c->p->names & GGUF ? "f32" : weft_dtype_name((weft_dtype)t->dtype);
+    if (at->rank != 2 || at->shape[0] != rows || at->shape[1] != columns || strcasecmp(at->dtype, dtype) != 0)
+        return weft__fail(c->ctx, WEFT_ERR_FORMAT, "%s: '%s' has another shape or dtype than the adapter",
+                          c->path, at->name);
     float *values = weft__alloc(c->ctx, bytes), *read = weft__alloc(c->ctx, 2 * bytes);
     weft_scope *scope = weft_scope_open(c->ctx);
     weft_status status = values && read && scope ? weft_read(weft_cast(info->tensor, WEFT_F32), values, bytes)
@@ -229,7 +286,14 @@ static weft_status compare_adapter(adapters_check *c, weft_module *model, const 
     weft__placed placed;
     weft__tensor_at at;
     const bool gguf = c->p->names & GGUF, is_b = strstr(info->name, ".lora_B.");
+    const weft__lora form = weft__lora_form(info->module->parent);
+    const double alpha = form.scale * (double)form.rank;
     WEFT_TRY(weft__lora_placed(c->p, model, info->module->parent, &placed));
+    if (fabs(c->alpha - alpha) > 1e-6 * alpha || (!gguf && c->rank != (double)form.rank))
+        return weft__fail(c->ctx, WEFT_ERR_FORMAT,
+                          "%s: the adapter of '%s' has the rank %lld and the alpha %g, but "
+                          "the export says %g and %g",
+                          c->path, placed.name, (long long)form.rank, alpha, c->rank, c->alpha);
     const int layer = (int)(strlen(placed.name) - strlen(".weight"));
     if (gguf)
         snprintf(name, sizeof name, "%s.lora_%c", placed.name, is_b ? 'b' : 'a');
@@ -256,14 +320,16 @@ static weft_status compare_adapters(adapters_check *c, weft_module *model) {
 }
 
 weft_status weft__export_check_adapters(weft_module *model, const char *from, const char *base,
-                                        const char *path, bool gguf) {
+                                        const char *path, const char *config) {
     weft__published p;
     if (weft__is_stream(path)) return WEFT_OK;
     WEFT_TRY(weft__published_read(model->ctx, from, &p));
-    if (gguf) WEFT_TRY(weft__gguf_use_names(model->ctx, from, &p));
+    if (!config) WEFT_TRY(weft__gguf_use_names(model->ctx, from, &p));
     adapters_check c = {.ctx = model->ctx, .path = path, .p = &p};
     weft_status status = weft__tensors_open(c.ctx, path, &c.file);
-    if (status == WEFT_OK && weft__is_gguf(base) == gguf) status = weft__tensors_open(c.ctx, base, &c.base);
+    if (status == WEFT_OK) status = read_scale(&c, config);
+    if (status == WEFT_OK && weft__is_gguf(base) == !config)
+        status = weft__tensors_open(c.ctx, base, &c.base);
     if (status == WEFT_OK) status = compare_adapters(&c, model);
     weft__tensors_close(c.file);
     weft__tensors_close(c.base);

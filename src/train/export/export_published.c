@@ -86,7 +86,7 @@ weft_status weft__export_gguf_lora(weft__use *use, const char *path, weft__expor
     weft_module *m = use->model.module;
     WEFT_TRY(weft_published_save_gguf_lora(m, c->published, path));
     snprintf(exported->files[0], WEFT__EXPORT_PATH, "%s", path);
-    return weft__export_keep(m->ctx, weft__export_check_adapters(m, c->published, c->model_init, path, true),
+    return weft__export_keep(m->ctx, weft__export_check_adapters(m, c->published, c->model_init, path, NULL),
                              path);
 }
 
@@ -96,7 +96,8 @@ weft_status weft__export_peft(weft__use *use, const char *folder, weft__exported
     WEFT_TRY(weft_published_save_lora(m, c->published, c->model_init, folder));
     name_files(folder, "adapter_model.safetensors", "adapter_config.json", exported);
     const char *path = exported->files[0];
-    const weft_status status = weft__export_check_adapters(m, c->published, c->model_init, path, false);
+    const weft_status status =
+        weft__export_check_adapters(m, c->published, c->model_init, path, exported->files[1]);
     if (status != WEFT_OK) unlink(exported->files[1]);
     return weft__export_keep(m->ctx, status, path);
 }

@@ -92,7 +92,8 @@ static weft_status copy_published(const weft__loop *loop) {
     char path[4096];
     if (!weft__join(path, sizeof path, loop->run.dir, WEFT__PUBLISHED_FOLDER))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", loop->run.dir);
-    WEFT_TRY(weft__published_copy(NULL, loop->config->published, path, WEFT_F32, 0));
+    WEFT_TRY(weft__published_copy(NULL, loop->config->published, path, WEFT_F32, 0,
+                                  loop->config->model_untied_head));
     const weft__dataset *d = &loop->dataset;
     return d->texts ? weft__published_put_labels(NULL, path, d->classes, (size_t)d->outputs) : WEFT_OK;
 }

@@ -129,6 +129,15 @@ weft_status weft__output_file(const weft__output *o, const char *path) {
     return WEFT_OK;
 }
 
+weft_status weft__output_no_link(const weft__output *o, const char *path) {
+    char target[PATH_BYTES];
+    const ssize_t size = readlink(path, target, sizeof target);
+    if (size < 0 || o->force) return WEFT_OK;
+    return weft__fail(NULL, WEFT_ERR_ARGUMENT,
+                      "%s: %s is a link to %.*s: name a folder with --out, or write there with --force",
+                      o->command, path, (int)size, target);
+}
+
 weft_status weft__output_folder(const weft__output *o, const char *path) {
     struct stat there;
     char found[WEFT__ENTRY_NAME], why[WEFT__ENTRY_NAME + 96];

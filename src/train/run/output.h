@@ -34,8 +34,12 @@ void weft__output_catch_stops(void);
 /* Checks a file, catches stops, and removes what stopped processes left of the file. */
 weft_status weft__output_file(const weft__output *output, const char *path);
 
-/* The same for a folder whose files the command writes. It must be new, empty or marked as an export.
- * Makes and marks the folder. */
+/* Refuses a symbolic link without --force. For outputs that the user did not name: a run folder that comes
+ * from somebody else may hold any link. */
+weft_status weft__output_no_link(const weft__output *output, const char *path);
+
+/* The same as weft__output_file for a folder whose files the command writes. It must be new, empty or marked
+ * as an export. Makes and marks the folder. */
 weft_status weft__output_folder(const weft__output *output, const char *path);
 
 /* Returns whether a file begins with a text. */

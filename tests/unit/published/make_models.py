@@ -50,6 +50,8 @@ MODELS = {
     "llama-yarn": ("llama", dict(SMALL, rope_parameters=YARN)),
     "mistral": ("mistral", dict(SMALL, sliding_window=5)),
     "qwen2": ("qwen2", dict(SMALL)),
+    # tied by config.json, but the file has both weights and they differ: transformers then ties nothing
+    "qwen2-other-head": ("qwen2", dict(SMALL, tie_word_embeddings="other")),
     "qwen3": ("qwen3", dict(SMALL)),
     "qwen3-biases": ("qwen3", dict(SMALL, attention_bias=True)),
     "phi3": ("phi3", dict(SMALL, pad_token_id=0, head_dim=None)),
@@ -89,9 +91,16 @@ def pattern(count, number, around):
 def filled(kind, options, folder, auto=transformers.AutoModelForCausalLM):
     """Writes a model whose weights follow the pattern into a folder. Returns its tensors."""
     options = {key: value for key, value in options.items() if value is not None}
+    other = options.get("tie_word_embeddings") == "other"
+    if other:
+        options["tie_word_embeddings"] = False
     config = transformers.AutoConfig.for_model(kind, **options)
     config._attn_implementation = "eager"
     auto.from_config(config).save_pretrained(folder)
+    if other:
+        config.tie_word_embeddings = True
+        config.architectures = [transformers.MODEL_FOR_CAUSAL_LM_MAPPING[type(config)].__name__]
+        config.save_pretrained(folder)
     path = pathlib.Path(folder) / "model.safetensors"
     tensors = safetensors.torch.load_file(path)
     for number, name in enumerate(sorted(tensors)):

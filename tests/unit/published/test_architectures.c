@@ -159,6 +159,40 @@ static void test_dtypes(void **state) {
     weft_close(ctx);
 }
 
+/* A tied model whose files also have the head: if it equals the token table, in whatever dtype, it stays
+ * tied. qwen2-other-head.json is of a file in which they differ. */
+static void test_equal_head(void **state) {
+    (void)state;
+    weft_context *ctx = open_device(NULL, false);
+    json_t *root = read_model("llama-tied.json");
+    weft_parameter_info head;
+    tensors t;
+    for (int half = 0; half < 2; half++) {
+        const char *folder = make_folder(ctx, root, WEFT_F32, "equal");
+        uint16_t narrow[VOCAB * 24];
+        make_tensors(root, WEFT_F32, &t); /* the first one is the table */
+        assert_string_equal(t.entries[0].name, "model.embed_tokens.weight");
+        weft_entry *more = &t.entries[t.count];
+        *more = t.entries[0];
+        more->name = "lm_head.weight";
+        if (half) {
+            const float *table = t.entries[0].data;
+            for (int i = 0; i < VOCAB * 24; i++) narrow[i] = weft_f32_to_bf16(table[i]);
+            more->dtype = WEFT_BF16;
+            more->data = narrow;
+        }
+        write_weights(ctx, folder, "model.safetensors", t.entries, t.count + 1);
+        weft_module *model = open_model(ctx, folder, NULL);
+        assert_false(weft_parameter_find(model, "lm_head.weight", &head));
+        check_logits("llama-tied", "an equal head", root, model, 2e-5);
+        weft_module_free(model);
+        free_tensors(&t);
+        remove_all(folder);
+    }
+    json_decref(root);
+    weft_close(ctx);
+}
+
 /* ---- older files, several files ---- */
 
 /* Replaces fields of the configuration by those of a JSON text. null removes a field. */
@@ -416,6 +450,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_logits),
         cmocka_unit_test(test_dtypes),
+        cmocka_unit_test(test_equal_head),
         cmocka_unit_test(test_older_configurations),
         cmocka_unit_test(test_shards),
         cmocka_unit_test(test_refused_configurations),

@@ -17,6 +17,11 @@ static json_t *read_named(const char *name) {
     return read_model(file);
 }
 
+static void refused(weft_status got, weft_status want, const char *part) {
+    if (got != want) fail_msg("status %d, not %d: %s", (int)got, (int)want, weft_last_error(NULL));
+    if (!strstr(weft_last_error(NULL), part)) fail_msg("'%s' does not say '%s'", weft_last_error(NULL), part);
+}
+
 /* ---- right exports ---- */
 
 static const char *const formats[] = {"f32", "f16", "bf16", "q8_0", "q6_k", "q5_0", "q4_k", "q4_0"};
@@ -27,16 +32,19 @@ static void check_gguf(weft_context *ctx, const char *folder, weft_module *model
         assert_ok(weft_published_quantize(ctx, folder, path, formats[i]));
         assert_ok(weft__export_check(model, folder, path, NULL, formats[i]));
         assert_ok(weft__export_check(NULL, folder, path, NULL, formats[i]));
+        if (i > 0) refused(weft__export_check(NULL, folder, path, NULL, "f32"), WEFT_ERR_FORMAT, ", not f32");
     }
 }
 
 static void test_right(void **state) {
     (void)state;
     static const char *const names[] = {
-        "gpt2",         "gpt2-untied",  "gpt_neox",     "gpt_neox-serial",  "llama",         "llama-tied",
-        "llama-biases", "llama-linear", "llama-llama3", "llama-yarn",       "mistral",       "qwen2",
-        "qwen3",        "qwen3-biases", "phi3",         "phi3-partial",     "phi3-longrope", "phi3-shortrope",
-        "gemma2",       "gemma3_text",  "gemma2-usual", "gemma3_text-usual"};
+        "gpt2",         "gpt2-untied",   "gpt_neox",         "gpt_neox-serial",
+        "llama",        "llama-tied",    "llama-biases",     "llama-linear",
+        "llama-llama3", "llama-yarn",    "mistral",          "qwen2",
+        "qwen3",        "qwen3-biases",  "qwen2-other-head", "phi3",
+        "phi3-partial", "phi3-longrope", "phi3-shortrope",   "gemma2",
+        "gemma3_text",  "gemma2-usual",  "gemma3_text-usual"};
     static const weft_dtype dtypes[] = {WEFT_F32, WEFT_F16, WEFT_BF16};
     weft_context *ctx = open_device(NULL, false);
     for (size_t i = 0; i < COUNT(names); i++) {
@@ -48,7 +56,8 @@ static void test_right(void **state) {
             assert_ok(weft__export_check(model, folder, to, NULL, weft_dtype_name(dtypes[d])));
         }
         if (strcmp(names[i], "gpt2") == 0 || strcmp(names[i], "llama-llama3") == 0 ||
-            strcmp(names[i], "mistral") == 0 || strcmp(names[i], "gemma3_text-usual") == 0)
+            strcmp(names[i], "qwen2-other-head") == 0 || strcmp(names[i], "mistral") == 0 ||
+            strcmp(names[i], "gemma3_text-usual") == 0)
             check_gguf(ctx, folder, model);
         weft_module_free(model);
         remove_all(to);
@@ -58,11 +67,6 @@ static void test_right(void **state) {
 }
 
 /* ---- wrong folders ---- */
-
-static void refused(weft_status got, weft_status want, const char *part) {
-    if (got != want) fail_msg("status %d, not %d: %s", (int)got, (int)want, weft_last_error(NULL));
-    if (!strstr(weft_last_error(NULL), part)) fail_msg("'%s' does not say '%s'", weft_last_error(NULL), part);
-}
 
 /* Changes a number of config.json. */
 static void change(const char *folder, const char *field, double value) {
@@ -129,6 +133,7 @@ static void test_wrong_files(void **state) {
     refused(weft__export_check(model, folder, to, NULL, "f32"), WEFT_ERR_FORMAT,
             "no tensor 'model.norm.weight'");
     assert_ok(weft_published_save(model, folder, to, WEFT_F32));
+    refused(weft__export_check(model, folder, to, NULL, "bf16"), WEFT_ERR_FORMAT, "is f32, not bf16");
     assert_true(weft_parameter_find(model, "h.1.mlp.c_proj.weight", &p));
     static float values[40 * 32];
     assert_ok(weft_read(p.tensor, values, sizeof values));
@@ -158,7 +163,7 @@ static void test_wrong_gguf(void **state) {
         refused(weft__export_check(NULL, folder, path, NULL, formats[i]), WEFT_ERR_NUMERIC,
                 "the logits of 8 tokens");
     }
-    refused(weft__export_keep(NULL, weft__export_check(NULL, folder, path, NULL, "f32"), path),
+    refused(weft__export_keep(NULL, weft__export_check(NULL, folder, path, NULL, "f16"), path),
             WEFT_ERR_NUMERIC, "was removed: ");
     assert_int_equal(access(path, F_OK), -1);
     json_decref(plain);
@@ -174,7 +179,8 @@ static void test_adapters(void **state) {
     weft_context *ctx = open_device(NULL, false);
     json_t *root = read_named("llama"), *other_root = read_named("gpt2");
     const char *folder = model_folder(ctx, root, "base"), *path = in_scratch("adapter.gguf"),
-               *peft = in_scratch("peft"), *file = in_scratch("peft/adapter_model.safetensors");
+               *peft = in_scratch("peft"), *file = in_scratch("peft/adapter_model.safetensors"),
+               *config = in_scratch("peft/adapter_config.json");
     weft_module *model = weft_published_new(ctx, folder, NULL);
     weft_parameter_info p;
     assert_ok(weft_gpt_lora(model, &(weft_lora_options){.rank = 2, .targets = targets, .target_count = 3}));
@@ -187,11 +193,21 @@ static void test_adapters(void **state) {
     }
     assert_ok(weft_published_save_gguf_lora(model, folder, path));
     assert_ok(weft_published_save_lora(model, folder, NULL, peft));
-    assert_ok(weft__export_check_adapters(model, folder, folder, path, true));
-    assert_ok(weft__export_check_adapters(model, folder, folder, file, false));
-    refused(weft__export_check_adapters(model, folder, folder, path, false), WEFT_ERR_FORMAT, "is missing");
+    assert_ok(weft__export_check_adapters(model, folder, folder, path, NULL));
+    assert_ok(weft__export_check_adapters(model, folder, folder, file, config));
+    refused(weft__export_check_adapters(model, folder, folder, path, config), WEFT_ERR_FORMAT, "is missing");
+    write_text(peft, "adapter_config.json", "{\"r\": 4, \"lora_alpha\": 2.0}");
+    refused(weft__export_check_adapters(model, folder, folder, file, config), WEFT_ERR_FORMAT,
+            "has the rank 2 and the alpha 2, but the export says 4 and 2");
+    write_text(peft, "adapter_config.json", "{\"r\": 2, \"lora_alpha\": 2.01}");
+    refused(weft__export_check_adapters(model, folder, folder, file, config), WEFT_ERR_FORMAT, "2 and 2.01");
+    write_text(peft, "adapter_config.json", "{\"r\": 2, \"lora_alpha\": 2");
+    refused(weft__export_check_adapters(model, folder, folder, file, config), WEFT_ERR_FORMAT,
+            "adapter_config.json: ");
+    write_text(peft, "adapter_config.json", "{\"r\": 2, \"lora_alpha\": 2}");
+    assert_ok(weft__export_check_adapters(model, folder, folder, file, config));
     const char *other = make_folder(ctx, other_root, WEFT_F32, "other");
-    refused(weft__export_check_adapters(model, folder, other, file, false), WEFT_ERR_FORMAT,
+    refused(weft__export_check_adapters(model, folder, other, file, config), WEFT_ERR_FORMAT,
             "the model has no 'layers.0.");
     for (size_t i = 0; weft_parameter_get(model, i, &p) && !strstr(p.name, ".lora_B."); i++) {
     }
@@ -199,8 +215,8 @@ static void test_adapters(void **state) {
     assert_ok(weft_read(p.tensor, values, (size_t)weft_numel(p.tensor) * sizeof *values));
     values[3] += 1;
     assert_ok(weft_write(p.tensor, values, (size_t)weft_numel(p.tensor) * sizeof *values));
-    refused(weft__export_check_adapters(model, folder, folder, path, true), WEFT_ERR_NUMERIC, "differs");
-    refused(weft__export_check_adapters(model, folder, folder, file, false), WEFT_ERR_NUMERIC, "differs");
+    refused(weft__export_check_adapters(model, folder, folder, path, NULL), WEFT_ERR_NUMERIC, "differs");
+    refused(weft__export_check_adapters(model, folder, folder, file, config), WEFT_ERR_NUMERIC, "differs");
     json_decref(other_root);
     json_decref(root);
     weft_close(ctx);
