@@ -241,6 +241,48 @@ static void test_reduced(void **state) {
     }
 }
 
+/* Puts a progressive JPEG whose last scan stands `more` times more in it, as often as 0xff before it. */
+static void make_scans(int more, int fill, maker *m) {
+    static const uint8_t grey[64 * 64];
+    uint8_t *jpeg = NULL;
+    unsigned long size = 0, last = 0;
+    tjhandle handle = tjInitCompress();
+    assert_int_equal(
+        tjCompress2(handle, grey, 64, 0, 64, TJPF_GRAY, &jpeg, &size, TJSAMP_GRAY, 90, TJFLAG_PROGRESSIVE),
+        0);
+    tjDestroy(handle);
+    for (unsigned long i = 0; i + 1 < size; i++)
+        if (jpeg[i] == 0xff && jpeg[i + 1] == 0xda) last = i;
+    m->size = 0;
+    put(m, jpeg, 2);
+    put(m, "\xff\xfe\0\xca", 4); /* a comment full of markers, which do not count */
+    for (int i = 0; i < 100; i++) put(m, "\xff\xda", 2);
+    put(m, jpeg + 2, size - 4);
+    for (int i = 0; i < more; i++) {
+        for (int k = 0; k < fill; k++) put(m, "\xff", 1);
+        put(m, jpeg + last, size - 2 - last);
+    }
+    put(m, jpeg + size - 2, 2);
+    tjFree(jpeg);
+}
+
+/* A grey image has 6 scans. Each takes as long as an image, so a file of few bytes could take minutes. */
+static void test_scans(void **state) {
+    (void)state;
+    static maker m;
+    weft__image image;
+    for (int fill = 0; fill < 3; fill++) {
+        make_scans(64 - 6, fill, &m);
+        for (int i = 0; i < 100; i++) put(&m, "\xff\xda", 2); /* behind the end of the image */
+        assert_int_equal(weft__image_decode(NULL, m.bytes, m.size, "f", 0, &image), WEFT_OK);
+        assert_int_equal(image.pixels[64 * 64 - 1], 0);
+        weft__image_free(NULL, &image);
+        make_scans(65 - 6, fill, &m);
+        expect_message(weft__image_decode(NULL, m.bytes, m.size, "f", 0, &image), WEFT_ERR_FORMAT,
+                       "f: the image has more than 64 scans", "save it again", NULL);
+    }
+}
+
 /* ---- JPEG for print ---- */
 
 static void test_inks(void **state) {
@@ -524,7 +566,7 @@ int main(void) {
         cmocka_unit_test(test_inks),         cmocka_unit_test(test_png_kinds),
         cmocka_unit_test(test_bmp),          cmocka_unit_test(test_gif),
         cmocka_unit_test(test_webp),         cmocka_unit_test(test_planes),
-        cmocka_unit_test(test_reduced),
+        cmocka_unit_test(test_reduced),      cmocka_unit_test(test_scans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
