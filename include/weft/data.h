@@ -68,6 +68,8 @@ typedef struct weft_image_folder_options {
     bool skip_bad;      /* leave out images that cannot be read; the result tells why */
     bool in_files; /* find the files, but leave the pixels in them: see weft_image_options.files. Only files
                       that the shape depends on are read, so bad ones are not found */
+    int64_t max_pixels; /* of a file, before it is resampled: an image that declares more cannot be read.
+                           0: 2^27 */
 } weft_image_folder_options;
 
 /* Tar files that hold images. They belong to a weft_image_folder. */

@@ -39,7 +39,8 @@
 #define WEFT__UNPACK_FREE  ((uint64_t)64 << 20) /* bytes that a packed file may become besides */
 
 /* ---- images ---- */
-#define WEFT__SCANS_MAX 64 /* scans of a JPEG file */
+#define WEFT__PIXELS_MAX ((int64_t)1 << 27) /* pixels of an image, unless data.image_pixels is set */
+#define WEFT__SCANS_MAX  64                 /* scans of a JPEG file */
 
 /* Takes an amount of work or memory from what is left. False: it is more than is left, and nothing is left
  * then. */

@@ -57,12 +57,14 @@ static bool keeps_planes(const weft__encoded *file, int width, int height, int s
 static weft_status planes_new(weft_context *ctx, const weft__encoded *file, int width, int height,
                               int sampling, weft__image *out) {
     const int across = tjMCUWidth[sampling] / 8, down = tjMCUHeight[sampling] / 8;
-    WEFT_TRY(weft__image_new(ctx, file, height + down - 1, width + across - 1, 3, 3, out));
-    out->rows = height;
-    out->columns = width;
-    out->chroma_across = across;
-    out->chroma_down = down;
-    return WEFT_OK;
+    const size_t bytes = 3 * (size_t)(height + down - 1) * (size_t)(width + across - 1);
+    *out = (weft__image){.pixels = weft__alloc(ctx, bytes),
+                         .rows = height,
+                         .columns = width,
+                         .channels = 3,
+                         .chroma_across = across,
+                         .chroma_down = down};
+    return out->pixels ? WEFT_OK : weft__fail_oom(ctx, bytes, file->name);
 }
 
 static bool decode_planes(tjhandle jpeg, const weft__encoded *file, const weft__image *p) {
