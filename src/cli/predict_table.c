@@ -1,6 +1,7 @@
 /* The table that weft predict prints: tabs, csv or JSON lines. Must not know: how answers are computed. Read
  * next: predict.c. */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -55,6 +56,13 @@ static void put_number(const weft__predict_table *t, bool first, const char *for
     put_field(t, first, text);
 }
 
+/* The digits that a predicted number has in front of those that the model knows: large numbers, such as
+ * seconds since 1970, may differ little. */
+static int digits_ahead(const weft__dataset *d, int64_t output) {
+    const double ratio = d->target_mean ? fabs(d->target_mean[output]) / d->target_deviation[output] : 0;
+    return ratio > 10 ? (int)fmin(log10(ratio), 8) : 0;
+}
+
 static weft_status end_line(const weft__predict_table *t) {
     if (weft__print_text(t->out, "\n", 1)) return WEFT_OK;
     *t->reader_left = errno == EPIPE;
@@ -81,7 +89,7 @@ weft_status weft__predict_table_begin(const weft__predict_table *t) {
     return end_line(t);
 }
 
-static int64_t likeliest(const float *probabilities, int64_t count) {
+static int64_t likeliest(const double *probabilities, int64_t count) {
     int64_t best = 0;
     for (int64_t i = 1; i < count; i++)
         if (probabilities[i] > probabilities[best]) best = i;
@@ -89,11 +97,11 @@ static int64_t likeliest(const float *probabilities, int64_t count) {
 }
 
 static weft_status put_json(const weft__predict_table *t, const char *file, const char *id,
-                            const float *answers) {
+                            const double *answers) {
     const int64_t outputs = t->dataset->outputs;
     weft__json json;
     char name[40], *text;
-    size_t bytes;
+    size_t bytes, ahead = 0;
     weft__json_build(&json, NULL);
     json_t *object = json_object(), *each = json_object();
     if (t->with_files) json_object_set_new(object, "file", json_string(file));
@@ -101,34 +109,38 @@ static weft_status put_json(const weft__predict_table *t, const char *file, cons
     if (has_classes(t)) {
         const int64_t best = likeliest(answers, outputs);
         json_object_set_new(object, "class", json_string(weft__class_name(t->dataset, best, name)));
-        json_object_set_new(object, "probability", json_real((double)answers[best]));
+        json_object_set_new(object, "probability", json_real(answers[best]));
     }
-    for (int64_t i = 0; i < outputs; i++)
+    for (int64_t i = 0; i < outputs; i++) {
+        const size_t own = (size_t)digits_ahead(t->dataset, i);
+        ahead = own > ahead ? own : ahead;
         json_object_set_new(each,
                             has_classes(t) ? weft__class_name(t->dataset, i, name) : number_name(t, i, name),
-                            json_real((double)answers[i]));
+                            json_real(answers[i]));
+    }
     json_object_set_new(object, has_classes(t) ? "probabilities" : "predictions", each);
-    WEFT_TRY(
-        weft__json_text(&json, object, JSON_COMPACT | JSON_REAL_PRECISION(9), "a prediction", &text, &bytes));
+    WEFT_TRY(weft__json_text(&json, object, JSON_COMPACT | JSON_REAL_PRECISION(9 + ahead), "a prediction",
+                             &text, &bytes));
     weft__print_text(t->out, text, bytes);
     weft__free(NULL, text);
     return end_line(t);
 }
 
 weft_status weft__predict_table_row(const weft__predict_table *t, const char *file, const char *id,
-                                    const float *answers) {
+                                    const double *answers) {
     const int64_t outputs = t->dataset->outputs, best = likeliest(answers, outputs);
-    char name[40];
+    char name[40], form[16];
     if (t->options.form == WEFT__PREDICT_JSON) return put_json(t, file, id, answers);
     if (t->with_files) put_field(t, true, file);
     if (t->options.id) put_field(t, !t->with_files, id);
     if (has_classes(t)) {
         put_field(t, is_first(t), weft__class_name(t->dataset, best, name));
-        put_number(t, false, "%.4f", (double)answers[best]);
+        put_number(t, false, "%.4f", answers[best]);
     }
     for (int64_t i = 0; i < outputs; i++) {
-        if (!has_classes(t)) put_number(t, i == 0 && is_first(t), "%.7g", (double)answers[i]);
-        if (has_classes(t) && t->options.probabilities) put_number(t, false, "%.6g", (double)answers[i]);
+        snprintf(form, sizeof form, "%%.%dg", 7 + digits_ahead(t->dataset, i));
+        if (!has_classes(t)) put_number(t, i == 0 && is_first(t), form, answers[i]);
+        if (has_classes(t) && t->options.probabilities) put_number(t, false, "%.6g", answers[i]);
     }
     return end_line(t);
 }

@@ -77,11 +77,11 @@ static weft_status take_config(weft__config *config, const char *name) {
 static weft_status guess_task(weft__config *config, bool silent) {
     const char *why;
     WEFT_TRY(weft__dataset_guess_task(NULL, config, &why));
+    const bool numbers = config->task == WEFT__TASK_REGRESSION;
     if (why && !silent)
-        weft__print(
-            stderr,
-            "task: regression, because the target %s; to predict classes, use --set task=classification\n",
-            why);
+        weft__print(stderr, "task: %s, because the target %s; to predict %s, use --set task=%s\n",
+                    numbers ? "regression" : "classification", why, numbers ? "classes" : "numbers",
+                    numbers ? "classification" : "regression");
     return WEFT_OK;
 }
 

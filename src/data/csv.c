@@ -9,6 +9,7 @@
 #include <csv.h>
 #include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,6 +20,8 @@ typedef struct reader {
     weft_context *ctx;
     const char *file;
     const weft_csv_options *options;
+    const char *whole; /* the text of a csv file, and its size */
+    size_t whole_size;
     weft_status status;  /* the first failure; callbacks cannot stop libcsv, so they do nothing after it */
     size_t line;         /* current line, from 1 */
     size_t row_line;     /* first line of the current row */
@@ -28,15 +31,16 @@ typedef struct reader {
     size_t cell;         /* number of cells of this row so far */
     csv_columns columns; /* .count is 0 until the first row is complete */
     size_t header_line;  /* 0 without a header */
+    bool guessed;        /* the header has numbers, and the options do not ask for it */
     bool classes;        /* the target is a class label, not a number */
     bool target_decided;
     char *first; /* cells of the first row, each followed by 0 */
     size_t first_size, first_capacity;
     size_t rows;         /* complete rows */
     size_t first_row;    /* of them, those of the files before this one */
-    float *features;     /* (rows + the current one, columns.features) */
+    void *features;      /* (rows + the current one, columns.features), f32 or f64 */
     size_t feature_rows; /* capacity */
-    uint32_t *target;    /* (rows + 1): the bits of an f32, or the number of a label */
+    void *target;        /* (rows + 1): f32 or f64, or the u32 number of a label */
     size_t target_rows;  /* capacity */
     float *weights;      /* (rows + 1), with options.weight */
     size_t weight_rows;  /* capacity */
@@ -62,10 +66,23 @@ static void fail_oom(reader *r, size_t bytes) { r->status = weft__fail_oom(r->ct
 
 /* ---- cells of data rows ---- */
 
-/* Reads an f32. On failure the message names the cell. */
-static float read_number(reader *r, size_t column, const char *text, size_t size) {
-    float value = 0;
-    switch (weft__parse_f32_with(text, size, r->options->decimal, &value)) {
+/* Parses a number: an f32, or with options.f64 a number below its bound. */
+static weft__number_kind parse_number(const reader *r, char point, const char *text, size_t size,
+                                      double *value) {
+    float narrow = 0;
+    if (r->options->f64) {
+        const weft__number_kind kind = weft__parse_f64_with(text, size, point, value);
+        return kind == WEFT__NUMBER_OK && fabs(*value) > FLT_MAX ? WEFT__NUMBER_OVERFLOW : kind;
+    }
+    const weft__number_kind kind = weft__parse_f32_with(text, size, point, &narrow);
+    *value = (double)narrow;
+    return kind;
+}
+
+/* Reads a number. On failure the message names the cell. */
+static double read_number(reader *r, size_t column, const char *text, size_t size) {
+    double value = 0;
+    switch (parse_number(r, r->options->decimal, text, size, &value)) {
     case WEFT__NUMBER_OK: return value;
     case WEFT__NUMBER_NONFINITE:
         if (!r->options->allow_nonfinite) {
@@ -88,7 +105,7 @@ static float read_number(reader *r, size_t column, const char *text, size_t size
     case WEFT__NUMBER_TEXT: break;
     }
     const char *what = "expected a number";
-    if (weft__parse_f32_with(text, size, r->options->decimal == '.' ? ',' : '.', &value) == WEFT__NUMBER_OK)
+    if (parse_number(r, r->options->decimal == '.' ? ',' : '.', text, size, &value) == WEFT__NUMBER_OK)
         what = r->options->decimal == '.'
                    ? "expected a number with a decimal point (set decimal to comma for numbers like this)"
                    : "expected a number with a decimal comma";
@@ -100,24 +117,46 @@ static float read_number(reader *r, size_t column, const char *text, size_t size
     return value;
 }
 
+/* Tells whether a word stands for a missing target. */
+static bool is_missing(const reader *r, const char *text) {
+    return r->options->missing && r->options->missing(r->options->missing_words, text);
+}
+
 static uint32_t read_label(reader *r, size_t column, const char *text, size_t size) {
     uint32_t number = 0;
+    if (r->options->classes != NULL && weft__labels_find(&r->labels, text, size, &number)) return number;
     if (size == 0 || memchr(text, 0, size) != NULL) {
         fail_cell(r, column,
                   size == 0 ? "the cell is missing, expected a class" : "expected a class without NUL bytes",
                   size == 0 ? NULL : text, size);
         return 0;
     }
+    if (is_missing(r, text)) {
+        fail_cell(r, column, "the cell is missing, expected a class (if this is one, give it another name)",
+                  text, size);
+        return 0;
+    }
     if (r->options->classes != NULL) {
-        if (!weft__labels_find(&r->labels, text, size, &number))
-            fail_cell(r, column, "not one of the given classes", text, size);
-        return number;
+        fail_cell(r, column, "not one of the given classes", text, size);
+        return 0;
     }
     r->status = weft__labels_add(&r->labels, text, size, &number);
     if (r->status == WEFT_ERR_FORMAT) {
         fail_cell(r, column, "more than 65,536 distinct classes; is this a column of free text?", NULL, 0);
     }
     return number;
+}
+
+static weft_dtype number_type(const reader *r) { return r->options->f64 ? WEFT_F64 : WEFT_F32; }
+
+static weft_dtype target_type(const reader *r) { return r->classes ? WEFT_I32 : number_type(r); }
+
+/* Writes number `index` of an array of f32 or f64. */
+static void put_number(const reader *r, void *array, size_t index, double value) {
+    if (r->options->f64)
+        ((double *)array)[index] = value;
+    else
+        ((float *)array)[index] = (float)value;
 }
 
 static void read_target(reader *r, size_t column, const char *text, size_t size) {
@@ -129,16 +168,17 @@ static void read_target(reader *r, size_t column, const char *text, size_t size)
                      (type == WEFT_CSV_TARGET_AUTO && kind == WEFT__NUMBER_TEXT);
         r->target_decided = true;
     }
-    if (!weft__grow(r->ctx, &r->target, &r->target_rows, r->rows, sizeof *r->target)) {
-        fail_oom(r, r->rows * sizeof *r->target);
+    const size_t width = weft_dtype_size(target_type(r));
+    if (!weft__grow(r->ctx, &r->target, &r->target_rows, r->rows, width)) {
+        fail_oom(r, r->rows * width);
         return;
     }
-    if (r->classes) {
-        r->target[r->rows] = read_label(r, column, text, size);
-    } else {
-        float value = read_number(r, column, text, size);
-        memcpy(&r->target[r->rows], &value, sizeof value);
-    }
+    if (r->classes)
+        ((uint32_t *)r->target)[r->rows] = read_label(r, column, text, size);
+    else if (size > 0 && is_missing(r, text))
+        fail_cell(r, column, "the cell is missing, expected a number", text, size);
+    else
+        put_number(r, r->target, r->rows, read_number(r, column, text, size));
 }
 
 static void read_weight(reader *r, size_t column, const char *text, size_t size) {
@@ -146,7 +186,7 @@ static void read_weight(reader *r, size_t column, const char *text, size_t size)
         fail_oom(r, r->rows * sizeof *r->weights);
         return;
     }
-    const float value = r->weights[r->rows] = read_number(r, column, text, size);
+    const float value = r->weights[r->rows] = (float)read_number(r, column, text, size);
     if (r->status == WEFT_OK && !(value > 0 && value <= FLT_MAX))
         fail_cell(r, column, "expected a weight above 0 (leave the row out instead)", text, size);
 }
@@ -176,12 +216,12 @@ static void read_cell(reader *r, const char *text, size_t size) {
         read_text_cell(r, column, (size_t)slot, text, size);
         return;
     }
-    size_t width = r->columns.features;
-    if (!weft__grow(r->ctx, &r->features, &r->feature_rows, r->rows, width * sizeof *r->features)) {
-        fail_oom(r, (r->rows + 1) * width * sizeof *r->features);
+    const size_t width = r->columns.features, row = width * weft_dtype_size(number_type(r));
+    if (!weft__grow(r->ctx, &r->features, &r->feature_rows, r->rows, row)) {
+        fail_oom(r, (r->rows + 1) * row);
         return;
     }
-    r->features[r->rows * width + (size_t)slot] = read_number(r, column, text, size);
+    put_number(r, r->features, r->rows * width + (size_t)slot, read_number(r, column, text, size));
 }
 
 static void end_row(reader *r) {
@@ -233,8 +273,8 @@ static void keep_first(reader *r, const char *text, size_t size) {
 }
 
 /* Decides whether the first row is a header: in AUTO mode it is one if no cell is a number, and none but the
- * first of several is empty. */
-static bool first_is_header(const reader *r) {
+ * first of several is empty; otherwise the next rows decide. */
+static bool first_is_header(reader *r) {
     if (r->options->header != WEFT_CSV_HEADER_AUTO) return r->options->header == WEFT_CSV_HEADER_YES;
     const char *text = r->first;
     for (size_t i = 0; i < r->cell; i++, text += strlen(text) + 1) {
@@ -242,7 +282,10 @@ static bool first_is_header(const reader *r) {
         const weft__number_kind kind =
             weft__parse_f64_with(text, strlen(text), r->options->decimal, &ignored);
         const bool unnamed = kind == WEFT__NUMBER_EMPTY && i == 0 && r->cell > 1;
-        if (kind != WEFT__NUMBER_TEXT && !unnamed) return false;
+        if (kind == WEFT__NUMBER_TEXT || unnamed) continue;
+        r->status = weft__csv_numbers_name(r->ctx, r->whole, r->whole_size, r->options->delimiter,
+                                           r->options->decimal, &r->guessed);
+        return r->guessed;
     }
     return true;
 }
@@ -261,6 +304,7 @@ static char **first_as_names(reader *r) {
  * now that the columns are known. */
 static void end_first_row(reader *r) {
     bool header = first_is_header(r);
+    if (r->status != WEFT_OK) return;
     size_t count = r->cell;
     char **names = header ? first_as_names(r) : weft__csv_numbered(r->ctx, count);
     if (names == NULL) {
@@ -367,7 +411,8 @@ static weft_status read_lines(reader *r, struct csv_parser *p, const char *text,
 
 static weft_status read_text(reader *r, const char *text, size_t size) {
     struct csv_parser p;
-    if (csv_init(&p, CSV_STRICT | CSV_STRICT_FINI) != 0) return weft__fail_oom(r->ctx, 0, r->file);
+    if (csv_init(&p, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL) != 0)
+        return weft__fail_oom(r->ctx, 0, r->file);
     csv_set_delim(&p, (unsigned char)r->options->delimiter);
     csv_set_blk_size(&p, 4096);
     weft_status status = read_lines(r, &p, text, size);
@@ -419,7 +464,7 @@ static weft_status finish_target(reader *r, weft_table *out) {
     int64_t rows = (int64_t)r->rows;
     out->target_name = weft__strdup(r->ctx, c->name[c->target]);
     if (out->target_name == NULL) return weft__fail_oom(r->ctx, strlen(c->name[c->target]), r->file);
-    WEFT_TRY(weft_array_new(r->ctx, r->classes ? WEFT_I32 : WEFT_F32, 1, &rows, &out->target));
+    WEFT_TRY(weft_array_new(r->ctx, target_type(r), 1, &rows, &out->target));
     if (!r->classes) {
         memcpy(out->target.data, r->target, out->target.bytes);
         return WEFT_OK;
@@ -428,7 +473,8 @@ static weft_status finish_target(reader *r, weft_table *out) {
     if (ids == NULL) return weft__fail_oom(r->ctx, r->labels.count * sizeof *ids, r->file);
     weft_status status = assign_ids(r, ids, out);
     int32_t *target = out->target.data;
-    for (size_t i = 0; i < r->rows && status == WEFT_OK; i++) target[i] = ids[r->target[i]];
+    for (size_t i = 0; i < r->rows && status == WEFT_OK; i++)
+        target[i] = ids[((const uint32_t *)r->target)[i]];
     weft__free(r->ctx, ids);
     return status;
 }
@@ -437,8 +483,10 @@ static weft_status finish_features(reader *r, weft_table *out) {
     const csv_columns *c = &r->columns;
     int64_t shape[2] = {(int64_t)r->rows, (int64_t)c->features};
     if (!r->options->text) {
-        WEFT_TRY(weft_array_new(r->ctx, WEFT_F32, 2, shape, &out->features));
+        WEFT_TRY(weft_array_new(r->ctx, number_type(r), 2, shape, &out->features));
         memcpy(out->features.data, r->features, out->features.bytes);
+        weft__free(r->ctx, r->features);
+        r->features = NULL;
     }
     const char **names = weft__alloc(r->ctx, c->features * sizeof *names);
     if (names == NULL) return weft__fail_oom(r->ctx, c->features * sizeof *names, r->file);
@@ -448,6 +496,8 @@ static weft_status finish_features(reader *r, weft_table *out) {
     out->columns = weft__strings_pack(r->ctx, names, c->features);
     out->column_count = c->features;
     out->rows = r->rows;
+    out->header = r->header_line > 0;
+    out->header_guessed = r->guessed;
     weft__free(r->ctx, names);
     if (out->columns == NULL) return weft__fail_oom(r->ctx, c->features, r->file);
     return r->options->text ? weft__csv_text_finish(r->ctx, &r->text, r->file, out) : WEFT_OK;
@@ -600,7 +650,9 @@ weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, c
     if (status == WEFT_OK) status = check_encoding(&r, bytes, size, &start);
     if (status == WEFT_OK && chosen.delimiter == 0)
         chosen.delimiter = weft__csv_delimiter((const char *)bytes + start, size - start);
-    if (status == WEFT_OK) status = read_text(&r, (const char *)bytes + start, size - start);
+    r.whole = (const char *)bytes + start;
+    r.whole_size = size - start;
+    if (status == WEFT_OK) status = read_text(&r, r.whole, r.whole_size);
     if (status == WEFT_OK) status = finish(&r, out);
     if (status != WEFT_OK) weft_table_free(ctx, out);
     reader_free(&r);

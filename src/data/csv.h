@@ -1,6 +1,6 @@
-/* The interface between the parts of the csv reader: csv_delimiter.c finds the delimiter, csv_columns.c
- * chooses the columns, csv.c reads the rows, csv_text.c keeps cells as text. Must not know: where the bytes
- * come from. Read next: csv.c. */
+/* The interface between the parts of the csv reader: csv_delimiter.c finds the delimiter, csv_header.c
+ * decides whether numbers are names, csv_columns.c chooses the columns, csv.c reads the rows, csv_text.c
+ * keeps cells as text. Must not know: where the bytes come from. Read next: csv.c. */
 #ifndef WEFT_SRC_DATA_CSV_H
 #define WEFT_SRC_DATA_CSV_H
 
@@ -27,6 +27,10 @@ char **weft__csv_numbered(weft_context *ctx, size_t count);
 
 /* Returns the delimiter of a table: comma, semicolon, tab or |. */
 char weft__csv_delimiter(const char *text, size_t size);
+
+/* Tells in *names whether the first row of a table names the columns although it has numbers. */
+weft_status weft__csv_numbers_name(weft_context *ctx, const char *text, size_t size, char delimiter,
+                                   char point, bool *names);
 
 /* The cells of the features, as text. */
 typedef struct csv_text {

@@ -23,6 +23,7 @@ typedef struct evaluation {
     double *sums;    /* [batches][count] of each batch */
     double *weights; /* [batches] of each batch */
     weft_array *predictions, *targets; /* results of each sample; NULL if not wanted */
+    bool answers;                      /* predictions are (class, log of its probability) */
     pthread_mutex_t lock;              /* of making these arrays */
     weft__each devices;
 } evaluation;
@@ -156,6 +157,13 @@ static weft_status predict_batch(const weft__evaluated *on, int64_t position, we
     return weft_tensor_status(*prediction);
 }
 
+/* Returns the likeliest classes and the logs of their probabilities, (rows, 2). */
+static weft_tensor *answers_of(weft_tensor *logits) {
+    weft_tensor *best = weft_cast(weft_argmax(logits, -1, true), WEFT_F32),
+                *log = weft_sub(weft_max(logits, -1, true), weft_logsumexp(logits, -1, true));
+    return weft_concat((weft_tensor *[]){best, weft_cast(log, WEFT_F32)}, 2, -1);
+}
+
 /* Computes one batch: the sums of its losses and of its right answers, and its predictions if they are
  * wanted. */
 static weft_status evaluate_batch(evaluating *d, int64_t position) {
@@ -177,7 +185,7 @@ static weft_status evaluate_batch(evaluating *d, int64_t position) {
     const size_t n = (size_t)e->count;
     memcpy(results, made.of, sizeof made.of);
     if (e->predictions) {
-        results[n] = weft_cast(prediction, WEFT_F32);
+        results[n] = e->answers ? answers_of(prediction) : weft_cast(prediction, WEFT_F32);
         results[n + 1] = weft_cast(batch.y, classes ? WEFT_I32 : weft_dtype_of(batch.y));
     }
     WEFT_TRY(weft_eval(results, e->predictions ? n + 2 : n));
@@ -344,11 +352,16 @@ weft_status weft__evaluate(const weft__evaluators *on, weft_loss_kind kind, doub
     return status;
 }
 
-weft_status weft__evaluate_all(const weft__evaluators *on, weft_loss_kind kind, double *loss,
-                               weft_array *predictions, weft_array *targets) {
+static weft_status evaluate_samples(const weft__evaluators *on, weft_loss_kind kind, bool answers,
+                                    double *loss, weft_array *predictions, weft_array *targets) {
     const weft_loader *loader = on->list[0].loader;
     const weft__loss how = {.kind = kind};
-    evaluation e = {.on = on, .loss = &how, .count = 1, .predictions = predictions, .targets = targets};
+    evaluation e = {.on = on,
+                    .loss = &how,
+                    .count = 1,
+                    .predictions = predictions,
+                    .targets = targets,
+                    .answers = answers};
     double means[WEFT__MEANS] = {(double)NAN};
     *predictions = *targets = (weft_array){0};
     if (loader->text || !loader->options.in_order)
@@ -361,6 +374,16 @@ weft_status weft__evaluate_all(const weft__evaluators *on, weft_loss_kind kind, 
         weft_array_free(NULL, targets);
     }
     return status;
+}
+
+weft_status weft__evaluate_all(const weft__evaluators *on, weft_loss_kind kind, double *loss,
+                               weft_array *predictions, weft_array *targets) {
+    return evaluate_samples(on, kind, false, loss, predictions, targets);
+}
+
+weft_status weft__evaluate_answers(const weft__evaluators *on, double *loss, weft_array *predictions,
+                                   weft_array *targets) {
+    return evaluate_samples(on, WEFT_LOSS_CROSS_ENTROPY, true, loss, predictions, targets);
 }
 
 weft_status weft_module_evaluate(weft_module *m, weft_loader *loader, weft_loss_kind kind, double *loss,

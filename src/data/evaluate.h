@@ -3,6 +3,7 @@
 #ifndef WEFT_SRC_DATA_EVALUATE_H
 #define WEFT_SRC_DATA_EVALUATE_H
 
+#include <weft/metrics.h>
 #include <weft/preferences.h>
 
 #include "data/loss.h"
@@ -39,6 +40,14 @@ weft_status weft__evaluate_means(const weft__evaluators *on, const weft__loss *l
 weft_status weft__evaluate(const weft__evaluators *on, weft_loss_kind kind, double *loss, double *accuracy);
 weft_status weft__evaluate_all(const weft__evaluators *on, weft_loss_kind kind, double *loss,
                                weft_array *predictions, weft_array *targets);
+
+/* The same for more classes than logits of all samples have room for. predictions become f32 (samples, 2):
+ * the likeliest class, and the log of its probability. */
+weft_status weft__evaluate_answers(const weft__evaluators *on, double *loss, weft_array *predictions,
+                                   weft_array *targets);
+/* weft_score_weighted_classes for such predictions, without areas (metrics.c). */
+weft_status weft__score_answers(const weft_array *answers, const weft_array *targets, int64_t classes,
+                                const float *weights, weft_class_scores *out);
 
 /* weft_preferences_evaluate on these devices (preferences.c). */
 weft_status weft__preferences_evaluate(const weft__evaluators *on, double beta,

@@ -5,6 +5,7 @@
 
 #include <weft/metrics.h>
 
+#include "data/evaluate.h"
 #include "data/parse.h"
 
 /* ---- classes ---- */
@@ -12,7 +13,8 @@
 /* The logits to score. `width` is the number of classes, or 1 for two classes. */
 typedef struct scoring {
     weft_context *ctx;
-    const float *logits; /* (samples, width) */
+    const float *logits;  /* (samples, width); NULL: there are only answers */
+    const float *answers; /* (samples, 2): the likeliest class, and the log of its probability */
     int64_t width;
     int32_t *actual;      /* [samples] */
     const float *weights; /* [samples]; NULL: 1 each */
@@ -26,6 +28,7 @@ static double weight_of(const float *weights, int64_t sample) {
 /* Returns the class of the largest logit, the first one of equals. With a single logit its sign decides. NaN
  * never wins against a number. */
 static int64_t choice_of(const scoring *s, int64_t sample) {
+    if (!s->logits) return (int64_t)s->answers[2 * sample];
     const float *logits = s->logits + sample * s->width;
     if (s->width == 1) return logits[0] > 0;
     int64_t best = 0;
@@ -229,6 +232,18 @@ static weft_status check_weights(weft_context *ctx, const float *weights, int64_
     return WEFT_OK;
 }
 
+/* Scores samples, whose number and classes s->out has. Frees the scores after a failure. */
+static weft_status score_all(scoring *s, const weft_array *targets, bool auc) {
+    const int64_t samples = s->out->samples;
+    weft_status status = check_weights(s->ctx, s->weights, samples);
+    if (status == WEFT_OK && !(s->actual = weft__array(s->ctx, (size_t)samples, sizeof *s->actual)))
+        status = weft__fail_oom(s->ctx, (size_t)samples * sizeof *s->actual, "classes");
+    if (status == WEFT_OK) status = score(s, targets, auc);
+    weft__free(s->ctx, s->actual);
+    if (status != WEFT_OK) weft_class_scores_free(s->ctx, s->out);
+    return status;
+}
+
 weft_status weft_score_classes(weft_context *ctx, const weft_array *logits, const weft_array *targets,
                                bool auc, weft_class_scores *out) {
     WEFT_NEED(ctx, out);
@@ -250,17 +265,17 @@ weft_status weft_score_weighted_classes(weft_context *ctx, const weft_array *log
         (targets->dtype != WEFT_I32 && targets->dtype != WEFT_U8))
         return weft__fail(ctx, WEFT_ERR_SHAPE,
                           "scores: logits must be f32 (samples, classes), and classes i32 or u8 (samples)");
-    WEFT_TRY(check_weights(ctx, weights, samples));
     const int64_t width = all / samples;
-    out->samples = samples;
-    out->classes = width == 1 ? 2 : width;
+    *out = (weft_class_scores){.auc = (double)NAN, .samples = samples, .classes = width == 1 ? 2 : width};
     scoring s = {.ctx = ctx, .logits = logits->data, .width = width, .weights = weights, .out = out};
-    s.actual = weft__array(ctx, (size_t)samples, sizeof *s.actual);
-    weft_status status = s.actual ? score(&s, targets, auc)
-                                  : weft__fail_oom(ctx, (size_t)samples * sizeof *s.actual, "classes");
-    weft__free(ctx, s.actual);
-    if (status != WEFT_OK) weft_class_scores_free(ctx, out);
-    return status;
+    return score_all(&s, targets, auc);
+}
+
+weft_status weft__score_answers(const weft_array *answers, const weft_array *targets, int64_t classes,
+                                const float *weights, weft_class_scores *out) {
+    *out = (weft_class_scores){.auc = (double)NAN, .samples = elements(targets), .classes = classes};
+    scoring s = {.answers = answers->data, .weights = weights, .out = out};
+    return score_all(&s, targets, false);
 }
 
 void weft_class_scores_free(weft_context *ctx, weft_class_scores *scores) {

@@ -101,6 +101,22 @@ expect 0 '' "$weft" predict bare bare.csv
 tail -n +2 lacks.csv >cut.csv
 expect 3 'cut.csv: no column named' "$weft" predict bare cut.csv
 
+# ---- numbers as names: those of pandas, and years ----
+{ echo 0,1,2; for i in $(seq 60); do echo "$((i * 37 % 11)),$i,$((i * 37 % 11 * 10))"; done; } >numbered.csv
+summary train linear --data numbered.csv --run numbered
+says 'data: 60 rows, 3 columns, from numbered.csv' 'header: line 1, with numbers (--set data.header=no takes it for a row)' \
+    'inputs: 2 columns of numbers: 0, 1' 'target: 2, 1 number'
+printf '1,0\n70,3\n' >swapped.csv
+expect 0 '^(30|29\.999|30\.000)' "$weft" predict numbered swapped.csv
+check "one row, found by its names" test "$(wc -l <out)" = 2
+printf '3,70\n' >nameless.csv
+expect 0 '^(30|29\.999|30\.000)' "$weft" predict numbered nameless.csv
+summary plan linear --data numbered.csv --set data.header=no
+says 'data: 61 rows, 3 columns without names, from numbered.csv' 'target: the last column, 1 number'
+{ echo id,2019,2020,y; for i in $(seq 60); do echo "$i,$((i * 37 % 11)),$((i * 7 % 13)),$((i % 2))"; done; } >years.csv
+summary plan logistic --data years.csv
+says 'inputs: 3 columns of numbers: id, 2019, 2020' 'target: y, 2 classes, 30 rows each: 0, 1'
+
 # ---- data.kinds, data.columns, data.missing, data.max_levels ----
 summary plan linear --data homes.csv --set data.target=price --set 'data.kinds=[rooms=category,n*=none,=number]' --set data.max_levels=2
 says 'inputs: 2 columns of numbers: , area (22 missing)' 'left out (data.kinds says so): note' \

@@ -45,7 +45,8 @@ says 'data: 21 rows, 5 columns, from notes.csv' 'inputs: 2 columns of numbers: a
     'target: kind, 2 classes, 7 to 14 rows each: frequent (14), rare (7)' 'training: 21 rows, validation: 11 rows'
 tail -n +2 table.csv | cut -d, -f1,2 >bare.csv
 summary plan linear --data bare.csv --set data.val_fraction=0
-says 'data: 60 rows, 2 columns without names, from bare.csv' 'inputs: 1 column of numbers' \
+says 'data: 60 rows, 2 columns without names, from bare.csv' \
+    'header: none (--set data.header=yes takes line 1 for names)' 'inputs: 1 column of numbers' \
     'target: the last column, 1 number' 'training: 60 rows, validation: none'
 python3 - <<'END'
 with open("many.csv", "w", encoding="utf-8") as f:

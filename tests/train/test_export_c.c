@@ -169,8 +169,10 @@ static void finish(const weft__use *use, const float *y, float *out) {
     const int64_t n = use->dataset.outputs;
     double most = -HUGE_VAL, sum = 0;
     if (use->config.task == WEFT__TASK_REGRESSION) {
-        memcpy(out, y, (size_t)n * sizeof *out);
-        weft__dataset_unscale(&use->dataset, out, 1);
+        double values[MOST];
+        for (int64_t i = 0; i < n; i++) values[i] = (double)y[i];
+        weft__dataset_unscale(&use->dataset, values, 1);
+        for (int64_t i = 0; i < n; i++) out[i] = (float)values[i];
         return;
     }
     const float both[2] = {0, y[0]};

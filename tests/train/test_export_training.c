@@ -255,7 +255,9 @@ static void open_samples(pair *p) {
     else
         p->y = (weft_array){.dtype = WEFT_F32, .rank = 2, .shape = {p->samples, 1}, .data = p->numbers};
     for (int64_t i = 0; i < p->samples && !classes; i++)
-        if (table) p->numbers[i] = (wanted_numbers[i][0] - d->target_mean[0]) / d->target_deviation[0];
+        if (table)
+            p->numbers[i] =
+                (float)(((double)wanted_numbers[i][0] - d->target_mean[0]) / d->target_deviation[0]);
     const weft_loader_options options = {.batch = p->c->batch,
                                          .in_order = true,
                                          .scale = d->scale,

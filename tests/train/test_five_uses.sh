@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
     if (status == WEFT_OK) status = weft_run_predict_file(run, argv[1], &said);
     for (int64_t i = 0; i < said.count; i++)
         printf("%s: %s %.3f\n", said.files[i], weft_run_class_name(run, said.values[2 * i] < said.values[2 * i + 1]),
-               (double)said.values[2 * i]);
+               said.values[2 * i]);
     if (status != WEFT_OK) fprintf(stderr, "%s\n", weft_last_error(ctx));
     weft_predictions_free(&said);
     weft_run_close(run);

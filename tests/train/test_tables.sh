@@ -186,7 +186,8 @@ bad missing.csv 'a,b,y\n1,2,3\n2,3,\n' 'line 3 .row 2., column 3 ."y".: the cell
 bad target.csv 'a,b,y\n1,2,3\n2,3,many\n' 'line 3 .row 2., column 3 ."y".: expected a number'
 bad short.csv 'a,b,y\n1,2,3\n2,4\n' 'line 3 .row 2.: 2 cells, expected 3 .*the first missing is column 3'
 bad long.csv 'a,b,y\n1,2,3\n2,4,5,6\n' 'line 3 .row 2.: 4 cells, expected 3 .*column 4 is one too many'
-bad nan.csv 'a,b,y\n1,2,3\n2,4,nan\n' 'line 3 .row 2., column 3 ."y".: expected a finite number'
+bad nan.csv 'a,b,y\n1,2,3\n2,4,nan\n' 'line 3 .row 2., column 3 ."y".: the cell is missing, expected a number, found "nan"'
+bad code.csv 'a,b,y\n1,2,3\n2,4,-999\n' 'line 3 .row 2., column 3 ."y".: the cell is missing, expected a number' --set data.missing=[-999]
 bad header.csv 'a,b,y\n' 'line 1: the file ends without a row'
 bad ragged.json '{"x": [[1, 2], [3, 4, 5]], "y": [1, 2]}' 'ragged rows: x.1. has 3 values, x.0. has 2'
 bad word.json '{"x": [[1, 2], [3, "a"]], "y": [1, 2]}' 'x.1..1.: expected a number, found a string'
@@ -196,6 +197,10 @@ bad none.json '{"x": [], "y": []}' 'there are no samples'
 bad cut.json '{"x": [[1],[2]' 'line 1, column 15, byte 14'
 bad lost.json '{"y": [1]}' 'no key "x"'
 class=(--set model.type=logistic --set task=classification)
+for word in NA NaN null unk; do # in R and pandas, words for a missing cell
+    bad class.csv "a,ok\n1,yes\n2,no\n3,$word\n" 'line 4 .row 3., column 2 ."ok".: the cell is missing, expected a class .*found "'"$word" \
+        "${class[@]}" --set data.missing=[unk]
+done
 bad minus.json '{"x": [[1],[2],[3]], "y": [0,1,-1]}' 'y.2.: class -1, but classes are 0 to 1' "${class[@]}"
 bad half.json '{"x": [[1],[2],[3]], "y": [0,1,0.5]}' 'y.2.: 0.5 has a fraction' "${class[@]}"
 bad same.json '{"x": [[1],[2],[3]], "y": [0,0,0]}' 'all 3 samples are of one class' "${class[@]}"
@@ -251,11 +256,63 @@ expect 0 '' "$weft" resume prices --set train.epochs=3 --quiet
 check "the run keeps its task" grep -q '^task: regression' prices/config.yaml
 expect 0 'task: regression, because the target has numbers with fractions' "$weft" plan mlp --data halves.csv
 expect 0 '4 classes' "$weft" plan mlp --data halves.csv --set task=classification
-expect 0 '10 classes' "$weft" plan mlp --data digits.csv
+expect 0 'task: classification, because the target has few different numbers; to predict numbers, use --set task=regression' \
+    "$weft" plan mlp --data digits.csv
+check "as many classes as digits" grep -q '10 classes' out
+{ echo x,price; for i in $(seq 200); do echo "$i,$((100000 + i % 90 * 300))"; done; } >rents.csv
+expect 0 'task: regression, because the target has more than 20 different numbers, and fewer than 5 rows of each' "$weft" plan mlp --data rents.csv
+expect 0 'logistic-1-90, ' "$weft" plan logistic --data rents.csv
+
+# ---- classes that are numbers are those that occur ----
+{ echo x,zip; for i in $(seq 100); do echo "$i,$([ "$i" -gt 50 ] && echo 10115 || echo 80331)"; done; } >zip.csv
+printf 'x,zip\n1,80331\n2,80331\n99,10115\n' >some_zips.csv
+printf 'x,zip\n1,80331\n2,10116\n' >other_zip.csv
+python3 - <<'PYTHON'
+import json, struct
+rows = [row.split(",") for row in open("zip.csv").read().split()[1:]]
+x, y = [[int(a)] for a, _ in rows], [int(b) for _, b in rows]
+json.dump({"x": x, "y": y}, open("zip.json", "w"))
+json.dump({"x": [[1], [99]], "y": [80331, 10115]}, open("some_zips.json", "w"))
+for name, shape, kind, values in ("zip", "(100, 1)", "f8", [a for a, in x]), ("codes", "(100,)", "i8", y):
+    head = "{'descr': '<%s', 'fortran_order': False, 'shape': %s, }" % (kind, shape)
+    head += " " * (63 - (len(head) + 10) % 64) + "\n"
+    with open(name + ".npy", "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+        f.write(struct.pack("<%d%s" % (len(values), "d" if kind == "f8" else "q"), *values))
+PYTHON
+for form in csv json npy; do
+    labels=()
+    [ $form = npy ] && labels=(--set data.labels=[codes.npy])
+    expect 0 'logistic-1-2, 2 parameters' "$weft" plan logistic --data zip.$form "${labels[@]}"
+    expect 0 '' "$weft" train logistic --data zip.$form "${labels[@]}" --run zip_$form --set train.steps=300 --quiet
+    expect 0 'accuracy (100.00|9[0-9.]+) %' "$weft" eval zip_$form
+    expect 0 '' "$weft" resume zip_$form --set train.steps=310 --quiet
+done
+expect 0 '^80331' "$weft" predict zip_csv some_zips.csv
+check "its accuracy is that of the codes" grep -q 'accuracy 100.00 % of 3' err
+expect 0 'accuracy 100.00 %' "$weft" eval zip_json some_zips.json
+expect 0 'accuracy 100.00 %' "$weft" eval zip_csv some_zips.csv
+expect 3 'not one of the given classes, found "10116"' "$weft" eval zip_csv other_zip.csv
+{ echo x,grade; for i in $(seq 90); do echo "$i,$((i / 31))"; done; } >grades.csv # 0, 1, 2 have no names
+printf 'x,grade\n3,0\n88,2\n' >two_grades.csv
+expect 0 '' "$weft" train logistic --data grades.csv --run grades --set train.steps=400 --quiet
+expect 0 'accuracy 100.00 %' "$weft" eval grades two_grades.csv
 expect 0 '' "$weft" init mlp --data prices.csv --out prices.yaml
 expect 0 'task: regression, because' "$weft" plan prices.yaml
 
 check "accuracy is its first card" awk '/class="cards"/ {at = NR} at && NR == at + 1 {exit !/>[0-9.]+ %<.*validation accuracy/}' third/report.html
+# ---- an id as the target: logits of 12,000 samples and 12,000 classes would take 576 MB ----
+{ echo x,id; for i in $(seq 24000); do echo "$i,n$((i / 2))"; done; } >ids.csv
+if ! ldd "$weft" | grep -q 'lib[a-z]*san\.so'; then
+    check "memory for many classes" python3 -c '
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True)
+most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+assert most < 300 << 10, "%d KiB" % most' "$weft" train mlp --data ids.csv --run ids --set train.steps=1 --set model.hidden=[2] \
+        --set data.val_fraction=0.5 --quiet
+    check "their scores" grep -q '"accuracy"' ids/scores.json
+fi
+
 check "the report has the confusion" grep -q 'rows are true classes' third/report.html
 check "and R2" grep -q '>R2<' linear/report.html
 

@@ -97,20 +97,20 @@ bool weft__date_parse(const char *cell, double *seconds) {
     return read_time(p, seconds);
 }
 
-void weft__date_put(double seconds, bool time, float *out) {
+void weft__date_put(double seconds, bool time, double *out) {
     const double whole = floor(seconds / DAY), of_day = seconds / DAY - whole;
     const int64_t days = (int64_t)whole + days_before(1970);
     int year = (int)((double)days / 365.2425) + 1;
     while (days_before(year) > days) year--;
     while (days_before(year + 1) <= days) year++;
     const double of_year = ((double)(days - days_before(year)) + of_day) / days_of_year(year);
-    out[0] = (float)(year + of_year);
-    out[1] = (float)sin(CIRCLE * of_year);
-    out[2] = (float)cos(CIRCLE * of_year);
+    out[0] = year + of_year;
+    out[1] = sin(CIRCLE * of_year);
+    out[2] = cos(CIRCLE * of_year);
     out[3 + days % 7] = 1; /* 1 January of year 1 was a Monday */
     if (!time) return;
-    out[10] = (float)sin(CIRCLE * of_day);
-    out[11] = (float)cos(CIRCLE * of_day);
+    out[10] = sin(CIRCLE * of_day);
+    out[11] = cos(CIRCLE * of_day);
 }
 
 const char *weft__date_input(int64_t input) {

@@ -1,14 +1,16 @@
 /* The table of column kinds: how a cell of each kind is read, and which inputs it becomes. Must not know: how
  * a kind is found. Read next: columns_fit.c. */
+#include <float.h>
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/number.h"
 #include "train/dataset/columns.h"
 
-static void put_value(const weft__column *c, double value, float *out) {
+static void put_value(const weft__column *c, double value, double *out) {
     (void)c;
-    out[0] = (float)value;
+    out[0] = value;
 }
 
 static int64_t one_input(const weft__column *c) {
@@ -22,11 +24,8 @@ static void plain_name(const weft__column *c, int64_t input, weft_text *out) {
 }
 
 static bool number_parse(const weft__column *c, const char *cell, double *value) {
-    float number;
-    if (weft__parse_f32_with(cell, strlen(cell), c->comma ? ',' : '.', &number) != WEFT__NUMBER_OK)
-        return false;
-    *value = (double)number;
-    return true;
+    const weft__number_kind kind = weft__parse_f64_with(cell, strlen(cell), c->comma ? ',' : '.', value);
+    return kind == WEFT__NUMBER_OK && fabs(*value) <= FLT_MAX;
 }
 
 static bool boolean_parse(const weft__column *c, const char *cell, double *value) {
@@ -50,7 +49,9 @@ static int64_t date_inputs(const weft__column *c) {
     return c->time ? WEFT__DATE_INPUTS_WITH_TIME : WEFT__DATE_INPUTS;
 }
 
-static void date_put(const weft__column *c, double value, float *out) { weft__date_put(value, c->time, out); }
+static void date_put(const weft__column *c, double value, double *out) {
+    weft__date_put(value, c->time, out);
+}
 
 static void date_name(const weft__column *c, int64_t input, weft_text *out) {
     weft__put(out, "%s (%s)", c->name, weft__date_input(input));
@@ -79,7 +80,7 @@ static int64_t category_inputs(const weft__column *c) { return (int64_t)c->level
 
 /* A value that training did not see has no input of its own. Without an input for others, all inputs are 0:
  * an input that was 0 in all of training would have a weight that nothing has trained. */
-static void category_put(const weft__column *c, double value, float *out) {
+static void category_put(const weft__column *c, double value, double *out) {
     if (value >= 0 && value < (double)category_inputs(c)) out[(int64_t)value] = 1;
 }
 

@@ -17,14 +17,15 @@ void weft__columns_free(weft_context *ctx, weft__columns *columns) {
     *columns = (weft__columns){0};
 }
 
-bool weft__cell_missing(const weft__texts *words, const char *cell) {
+bool weft__cell_missing(const void *words, const char *cell) {
+    const weft__texts *more = words;
     static const char *const usual[] = {"",     "?",    "na",   "n/a",  "nan", "null",
                                         "none", "#n/a", "<na>", "-nan", "nat"};
     const bool brief = strlen(cell) <= 4; /* as all usual words are */
     for (size_t i = 0; i < sizeof usual / sizeof *usual && brief; i++)
         if (strcasecmp(cell, usual[i]) == 0) return true;
-    for (size_t i = 0; i < words->count; i++)
-        if (strcmp(cell, words->values[i]) == 0) return true;
+    for (size_t i = 0; i < more->count; i++)
+        if (strcmp(cell, more->values[i]) == 0) return true;
     return false;
 }
 
@@ -84,7 +85,7 @@ char **weft__columns_names(weft_context *ctx, const weft__columns *columns) {
 }
 
 /* Writes the inputs of one cell. All are 0 before. False: the cell is not of the column's kind. */
-static bool write_cell(const weft__config *config, weft__column *c, const char *cell, float *out) {
+static bool write_cell(const weft__config *config, weft__column *c, const char *cell, double *out) {
     const weft__column_row *row = weft__column_row_of(c);
     double value = c->fill;
     if (weft__cell_missing(&config->data_missing, cell)) {
@@ -110,9 +111,8 @@ weft_status weft__columns_refuse(weft_context *ctx, const char *path, const weft
 weft_status weft__columns_write(weft_context *ctx, const weft__config *config, const char *path,
                                 const weft_table *table, const weft__columns *columns, weft_array *x) {
     const int64_t shape[2] = {(int64_t)table->rows, weft__columns_inputs(columns)};
-    WEFT_TRY(weft_array_new(ctx, WEFT_F32, 2, shape, x));
-    memset(x->data, 0, x->bytes);
-    float *out = x->data;
+    WEFT_TRY(weft_array_new(ctx, WEFT_F64, 2, shape, x));
+    double *out = x->data;
     char *const *cell = table->cells;
     const bool whole =
         table->column_count == columns->count; /* the columns that are left out are there, too */
@@ -134,7 +134,7 @@ weft_status weft__columns_write(weft_context *ctx, const weft__config *config, c
     return WEFT_OK;
 }
 
-void weft__columns_unscale(const weft__columns *columns, float *mean, float *deviation) {
+void weft__columns_unscale(const weft__columns *columns, double *mean, double *deviation) {
     for (size_t i = 0; i < columns->count; i++) {
         const weft__column *c = &columns->list[i];
         const int64_t inputs = weft__column_inputs(c);

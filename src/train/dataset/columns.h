@@ -53,7 +53,7 @@ typedef struct weft__column_row {
     /* The number of inputs, besides the one for missing cells. */
     int64_t (*inputs)(const weft__column *c);
     /* Writes the inputs of a value; all are 0 before. */
-    void (*put)(const weft__column *c, double value, float *out);
+    void (*put)(const weft__column *c, double value, double *out);
     void (*name)(const weft__column *c, int64_t input, weft_text *out);
 } weft__column_row;
 
@@ -70,7 +70,7 @@ static inline const weft__column_row *weft__column_row_of(const weft__column *c)
 enum { WEFT__DATE_INPUTS = 10, WEFT__DATE_INPUTS_WITH_TIME = 12 };
 /* Reads a date of ISO 8601, with or without a time of day: seconds since 1970 on the clock that wrote it. */
 bool weft__date_parse(const char *cell, double *seconds);
-void weft__date_put(double seconds, bool time, float *out);
+void weft__date_put(double seconds, bool time, double *out);
 const char *weft__date_input(int64_t input);
 
 /* ---- columns_fit.c: what the training rows tell ---- */
@@ -79,15 +79,16 @@ const char *weft__date_input(int64_t input);
  * the training rows; NULL: all are. */
 weft_status weft__columns_fit(weft_context *ctx, const weft__config *config, const char *path,
                               const weft_table *table, const bool *training, weft__columns *columns);
-/* The same for a table of numbers without missing cells. */
+/* The same for a table of numbers, f64, without missing cells. */
 weft_status weft__columns_of_numbers(weft_context *ctx, const weft__config *config, const weft_table *table,
                                      const bool *training, weft__columns *columns);
 
 /* ---- columns.c ---- */
 
 void weft__columns_free(weft_context *ctx, weft__columns *columns);
-/* Tells whether a cell is missing. `words` are those that stand for a missing cell besides the usual ones. */
-bool weft__cell_missing(const weft__texts *words, const char *cell);
+/* Tells whether a cell is missing. `words`, a weft__texts, stand for a missing cell besides the usual
+ * ones. */
+bool weft__cell_missing(const void *words, const char *cell);
 /* The number of inputs that all columns, or one column, become. */
 int64_t weft__columns_inputs(const weft__columns *columns);
 int64_t weft__column_inputs(const weft__column *column);
@@ -98,15 +99,15 @@ bool weft__columns_plain(const weft__columns *columns);
 const char **weft__columns_read(weft_context *ctx, const weft__columns *columns, size_t *count);
 /* Returns the names of the inputs, in one block. NULL when memory is short. */
 char **weft__columns_names(weft_context *ctx, const weft__columns *columns);
-/* Makes the inputs (rows, inputs) of a table that was read as text. Its columns are all of `columns`, or
- * those that the model reads, in their order. Counts the missing cells. */
+/* Makes the inputs (rows, inputs), f64, of a table that was read as text. Its columns are all of `columns`,
+ * or those that the model reads, in their order. Counts the missing cells. */
 weft_status weft__columns_write(weft_context *ctx, const weft__config *config, const char *path,
                                 const weft_table *table, const weft__columns *columns, weft_array *x);
 /* Reports a cell that is not of its column's kind. `advice` ends the message. */
 weft_status weft__columns_refuse(weft_context *ctx, const char *path, const weft_table *table, size_t row,
                                  const weft__column *c, const char *cell, const char *advice);
 /* Sets mean and deviation to 0 and 1 for inputs that are not to be scaled. */
-void weft__columns_unscale(const weft__columns *columns, float *mean, float *deviation);
+void weft__columns_unscale(const weft__columns *columns, double *mean, double *deviation);
 
 /* ---- columns_json.c ---- */
 

@@ -377,13 +377,13 @@ weft_status weft__columns_fit(weft_context *ctx, const weft__config *config, con
 weft_status weft__columns_of_numbers(weft_context *ctx, const weft__config *config, const weft_table *table,
                                      const bool *training, weft__columns *columns) {
     const size_t count = table->column_count, rows = table->rows;
-    const float *numbers = table->features.data;
+    const double *numbers = table->features.data;
     size_t used = 0;
     WEFT_TRY(new_columns(ctx, config, table, columns));
     for (size_t row = 0; row < rows; row++) {
         if (training && !training[row]) continue;
         used++;
-        for (size_t i = 0; i < count; i++) columns->list[i].fill += (double)numbers[row * count + i];
+        for (size_t i = 0; i < count; i++) columns->list[i].fill += numbers[row * count + i];
     }
     for (size_t i = 0; i < count && used; i++) columns->list[i].fill /= (double)used;
     return WEFT_OK;

@@ -189,11 +189,10 @@ bool weft__dataset_has(const weft__dataset *dataset, weft__split split) {
     return weft__dataset_samples(dataset, split) > (dataset->task == WEFT__TASK_LANGUAGE_MODEL);
 }
 
-void weft__dataset_unscale(const weft__dataset *d, float *values, int64_t rows) {
+void weft__dataset_unscale(const weft__dataset *d, double *values, int64_t rows) {
     for (int64_t i = 0; d->target_mean && i < rows * d->outputs; i++) {
         const int64_t column = i % d->outputs;
-        values[i] =
-            (float)((double)values[i] * (double)d->target_deviation[column] + (double)d->target_mean[column]);
+        values[i] = values[i] * d->target_deviation[column] + d->target_mean[column];
     }
 }
 
@@ -269,9 +268,10 @@ weft_image_options weft__dataset_images(const weft__dataset *d, const weft__imag
                                   .members = places->members,
                                   .shards = places->shards,
                                   .max_pixels = d->max_pixels};
-    if (in_files && d->mean) { /* an autoencoder, all of whose pixels have the same factor */
-        options.mean = d->mean;
-        options.deviation = d->deviation;
+    if (in_files && d->mean) { /* an autoencoder: see weft__dataset_scale_pixels */
+        static const float zero[4], most[4] = {255, 255, 255, 255};
+        options.mean = zero;
+        options.deviation = most;
     }
     return options;
 }
@@ -322,6 +322,13 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
 
 /* ---- what a trained model must know about its data ---- */
 
+static json_t *numbers(const double *values, int64_t count) {
+    json_t *array = json_array();
+    for (int64_t i = 0; i < count; i++)
+        if (json_array_append_new(array, json_real(values[i])) != 0) return NULL;
+    return array;
+}
+
 static json_t *floats(const float *values, int64_t count) {
     json_t *array = json_array();
     for (int64_t i = 0; i < count; i++)
@@ -341,13 +348,13 @@ static json_t *dataset_describe(const weft__dataset *d) {
                                (json_int_t)d->outputs, "scale", d->scale);
     bool made = object != NULL;
     if (made && d->target_mean) {
-        made = json_object_set_new(object, "target_mean", floats(d->target_mean, d->outputs)) == 0;
+        made = json_object_set_new(object, "target_mean", numbers(d->target_mean, d->outputs)) == 0;
         made = made &&
-               json_object_set_new(object, "target_deviation", floats(d->target_deviation, d->outputs)) == 0;
+               json_object_set_new(object, "target_deviation", numbers(d->target_deviation, d->outputs)) == 0;
     }
     if (made && d->mean) {
-        made = json_object_set_new(object, "mean", floats(d->mean, d->features)) == 0;
-        made = made && json_object_set_new(object, "deviation", floats(d->deviation, d->features)) == 0;
+        made = json_object_set_new(object, "mean", numbers(d->mean, d->features)) == 0;
+        made = made && json_object_set_new(object, "deviation", numbers(d->deviation, d->features)) == 0;
     }
     if (made && d->image[0])
         made = json_object_set_new(object, "image",
@@ -394,7 +401,7 @@ weft_status weft__dataset_save(const weft__dataset *dataset, const char *run) {
 /* The take_* functions return WEFT_OK, WEFT_ERR_FORMAT or WEFT_ERR_OOM without a message. The caller makes
  * the message. */
 
-static weft_status take_floats(weft_context *ctx, const json_t *array, int64_t count, float **out) {
+static weft_status take_numbers(weft_context *ctx, const json_t *array, int64_t count, double **out) {
     if (!array) return WEFT_OK;
     const bool single = json_is_number(array) && count == 1; /* older runs stored a single number */
     /* older runs of classification stored a number without a meaning */
@@ -403,10 +410,20 @@ static weft_status take_floats(weft_context *ctx, const json_t *array, int64_t c
     *out = weft__array(ctx, (size_t)count, sizeof **out);
     for (int64_t i = 0; *out && i < count; i++) {
         const json_t *value = single ? array : json_array_get(array, (size_t)i);
-        if (!json_is_number(value) || fabs(json_number_value(value)) > 3e38) return WEFT_ERR_FORMAT;
-        (*out)[i] = (float)json_number_value(value);
+        if (!json_is_number(value) || fabs(json_number_value(value)) > 3.5e38) return WEFT_ERR_FORMAT;
+        (*out)[i] = json_number_value(value);
     }
     return *out ? WEFT_OK : WEFT_ERR_OOM;
+}
+
+static weft_status take_floats(weft_context *ctx, const json_t *array, int64_t count, float **out) {
+    double *values = NULL;
+    weft_status status = take_numbers(ctx, array, count, &values);
+    if (status == WEFT_OK && values && !(*out = weft__array(ctx, (size_t)count, sizeof **out)))
+        status = WEFT_ERR_OOM;
+    for (int64_t i = 0; status == WEFT_OK && values && i < count; i++) (*out)[i] = (float)values[i];
+    weft__free(ctx, values);
+    return status;
 }
 
 static weft_status take_classes(weft_context *ctx, const json_t *array, weft__dataset *d) {
@@ -464,7 +481,7 @@ static weft_status take_table(weft_context *ctx, const json_t *array, weft__data
     if (!d->table.list) return WEFT_ERR_OOM;
     d->table.count = (size_t)d->features;
     for (size_t i = 0; i < d->table.count; i++) {
-        d->table.list[i].fill = d->mean ? (double)d->mean[i] : 0;
+        d->table.list[i].fill = d->mean ? d->mean[i] : 0;
         if (!(d->table.list[i].name = weft__strdup(ctx, d->columns[i]))) return WEFT_ERR_OOM;
     }
     return WEFT_OK;
@@ -506,10 +523,10 @@ static weft_status take_description(weft_context *ctx, const json_t *object, wef
     const json_t *middle = json_object_get(object, "target_mean"),
                  *spread = json_object_get(object, "target_deviation");
     if ((middle != NULL) != (spread != NULL) || (mean != NULL) != (deviation != NULL)) return WEFT_ERR_FORMAT;
-    WEFT_TRY(take_floats(ctx, middle, d->outputs, &d->target_mean));
-    WEFT_TRY(take_floats(ctx, spread, d->outputs, &d->target_deviation));
-    WEFT_TRY(take_floats(ctx, mean, d->features, &d->mean));
-    WEFT_TRY(take_floats(ctx, deviation, d->features, &d->deviation));
+    WEFT_TRY(take_numbers(ctx, middle, d->outputs, &d->target_mean));
+    WEFT_TRY(take_numbers(ctx, spread, d->outputs, &d->target_deviation));
+    WEFT_TRY(take_numbers(ctx, mean, d->features, &d->mean));
+    WEFT_TRY(take_numbers(ctx, deviation, d->features, &d->deviation));
     WEFT_TRY(take_image(ctx, object, d));
     WEFT_TRY(take_classes(ctx, json_object_get(object, "classes"), d));
     if (d->texts) return take_texts(ctx, object, d);

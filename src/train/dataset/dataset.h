@@ -64,10 +64,10 @@ typedef struct weft__dataset {
     int64_t image[3];                      /* channels, rows, columns of a sample; 0: not an image */
     float *pixel_mean, *pixel_deviation;   /* [image[0]] for u8 images, after `scale`; NULL: not normalized */
     /* [features] of the inputs before normalization; NULL: not normalized */
-    float *mean, *deviation;
-    float *target_mean, *target_deviation; /* [outputs] of the targets of regression; NULL: not normalized */
-    char **classes;                        /* [outputs] names, or NULL */
-    weft__columns table;                   /* csv: the columns of the training data */
+    double *mean, *deviation;
+    double *target_mean, *target_deviation; /* [outputs] of the targets of regression; NULL: not normalized */
+    char **classes;                         /* [outputs] names, or NULL */
+    weft__columns table;                    /* csv: the columns of the training data */
     /* csv: [features] names of the inputs, and the name of the target; NULL: the file has no names */
     char **columns, *target;
     uint64_t hash;      /* hash of all the data */
@@ -77,7 +77,8 @@ typedef struct weft__dataset {
     weft__skipped skipped; /* in the folders of images that were read */
     char **unused;         /* csv: the columns that are not read; NULL: none */
     size_t unused_count;
-    bool unnamed; /* csv: no line of names; the first line is a row */
+    bool unnamed;      /* csv: no line of names; the first line is a row */
+    bool numbers_name; /* csv: the first line is taken for names although it has numbers */
 } weft__dataset;
 
 /* Inputs of a trained model. */
@@ -138,9 +139,9 @@ double weft__dataset_weight(const weft__dataset *dataset);
  * batch. */
 int64_t weft__dataset_left_out(const weft__dataset *dataset, const weft__config *config);
 
-/* Converts normalized targets, or predictions of them, back to the units of the data. `values` is (rows,
- * outputs). */
-void weft__dataset_unscale(const weft__dataset *dataset, float *values, int64_t rows);
+/* Converts predictions, which are normalized as targets are, to the units of the data, in place. `values` is
+ * (rows, outputs). */
+void weft__dataset_unscale(const weft__dataset *dataset, double *values, int64_t rows);
 
 /* Tells whether the split has data. */
 bool weft__dataset_has(const weft__dataset *dataset, weft__split split);
@@ -167,8 +168,9 @@ weft_image_options weft__dataset_images(const weft__dataset *dataset, const weft
 weft_status weft__dataset_pixels(const weft__dataset *dataset, weft__split split, int64_t sample,
                                  uint8_t **room, const uint8_t **pixels);
 
-/* Chooses regression if no task was given and the numbers of a table's target look like no classes. Then *why
- * tells the reason, otherwise it is NULL. Problems of the file are left to weft__dataset_read. */
+/* Chooses regression if no task was given and the numbers of a table's target look like no classes. *why
+ * tells the reason for this, or for classes; NULL if there was no choice, or if the target has two numbers.
+ * Problems of the file are left to weft__dataset_read. */
 weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, const char **why);
 
 /* Reads inputs from a file, or from a folder of images, and normalizes them as in training. The caller frees
@@ -179,7 +181,7 @@ void weft__inputs_free(weft_context *ctx, weft__inputs *inputs);
 
 /* Copies `n` rows of numbers in the units of the data, and normalizes the copy as in training. The caller
  * frees *x. */
-weft_status weft__dataset_rows(weft_context *ctx, const weft__dataset *dataset, const float *rows, int64_t n,
+weft_status weft__dataset_rows(weft_context *ctx, const weft__dataset *dataset, const double *rows, int64_t n,
                                weft_array *x);
 
 /* Reads `n` rows of cells, as a csv file has them: the columns that the model reads, in the order of the
@@ -202,6 +204,10 @@ weft_status weft__dataset_order(weft_context *ctx, const weft__config *config, i
 /* Makes these names the class names of the data. Names that are not UTF-8 are refused. */
 weft_status weft__dataset_take_classes(weft_context *ctx, const char *path, char *const *names, size_t count,
                                        weft__dataset *dataset);
+/* Makes classes of targets that are whole numbers, but not 0, 1, 2, ...: those that the training data have,
+ * with the numbers as their names. Targets become places among them. */
+weft_status weft__dataset_name_numbers(weft_context *ctx, const char *path, weft__split split,
+                                       weft__dataset *dataset, weft_array *y);
 /* Reads the inputs of a csv file and, if y is not NULL, its targets. The training file decides what the
  * columns are, unless `dataset` knows it already. */
 weft_status weft__dataset_read_csv(weft_context *ctx, const weft__config *config, const char *path,
@@ -228,15 +234,18 @@ weft_status weft__dataset_column(weft_context *ctx, const weft__config *config, 
 weft_status weft__dataset_training_rows(weft_context *ctx, const weft__config *config, int64_t rows,
                                         const int32_t *labels, bool **training);
 size_t weft__array_length(const weft_array *array);
-/* Converts an array to another dtype: f32, or i32 for classes. */
-weft_status weft__dataset_convert(weft_context *ctx, const char *path, weft_dtype dtype, weft_array *array);
 
 /* ---- dataset_scale.c ---- */
 
-/* Normalizes the samples of all splits, and the targets of a regression. Measures those of training, unless
- * their statistics are known. */
-weft_status weft__dataset_scale(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
-void weft__dataset_scale_rows(weft_array *array, int64_t columns, const float *mean, const float *deviation);
+/* Normalizes the samples of all splits, and the targets of a regression, which become f32. Measures `count`
+ * samples of training, unless their statistics are known. `list` has the numbers of these samples; NULL: the
+ * first ones. */
+weft_status weft__dataset_scale(weft_context *ctx, const weft__config *config, const int64_t *list,
+                                int64_t count, weft__dataset *dataset);
+/* Makes f32 of an array (N, columns) of any numbers, whose columns are normalized. NULL mean: they are not.
+ */
+weft_status weft__dataset_scale_rows(weft_context *ctx, const char *path, int64_t columns, const double *mean,
+                                     const double *deviation, weft_array *array);
 /* For the pixels of an autoencoder: normalizes to 0..1, all with the same factor. */
 weft_status weft__dataset_scale_pixels(weft_context *ctx, weft__dataset *dataset);
 

@@ -25,10 +25,13 @@ weft_status weft__dataset_csv_options(weft_context *ctx, const weft__config *con
                                   .column_count = config->data_columns.count,
                                   .patterns = true,
                                   .max_bytes = (size_t)config->data_max_bytes,
+                                  .f64 = true,
                                   .target = target ? config->data_target : NULL,
                                   .weight = target ? config->data_weight : NULL,
                                   .target_column = target && !config->data_target ? -1 : 0};
     if (config->data_columns.count == 0) options->columns = NULL;
+    options->missing = weft__cell_missing;
+    options->missing_words = &config->data_missing;
     if (target)
         options->target_type =
             config->task == WEFT__TASK_CLASSIFICATION ? WEFT_CSV_TARGET_CLASS : WEFT_CSV_TARGET_NUMBER;
@@ -67,8 +70,11 @@ static weft_status read_first(weft_context *ctx, const weft__config *config, con
     return read_cells(ctx, path, options, false, table);
 }
 
-/* Tells whether a name is the number of a column, which the reader gives to columns without names. */
-static bool is_number(const char *name) { return name[0] && name[strspn(name, "0123456789")] == '\0'; }
+/* Tells whether the columns of the training data have names. Without them, the reader numbers the columns. */
+static bool has_names(const weft__dataset *d) {
+    const char *first = d->table.list[0].name;
+    return d->columns && (d->target || !first[0] || first[strspn(first, "0123456789")]);
+}
 
 /* Finds out what the model must know about the columns. */
 static weft_status learn_columns(weft_context *ctx, const weft__config *config, const char *path,
@@ -83,7 +89,7 @@ static weft_status learn_columns(weft_context *ctx, const weft__config *config, 
     weft__free(ctx, training);
     WEFT_TRY(status);
     d->features = weft__columns_inputs(&d->table);
-    const bool named = !is_number(table->columns[0]);
+    const bool named = table->header;
     if (!named && weft__columns_plain(&d->table)) return WEFT_OK;
     if (!(d->columns = weft__columns_names(ctx, &d->table)) ||
         (named && table->target_name && !(d->target = weft__strdup(ctx, table->target_name))))
@@ -94,8 +100,9 @@ static weft_status learn_columns(weft_context *ctx, const weft__config *config, 
 /* ---- later files ---- */
 
 /* Tells whether columns can only be found by their position: they have no names, or equal ones. */
-static bool are_alike(const weft__columns *columns) {
-    if (is_number(columns->list[0].name)) return true;
+static bool are_alike(const weft__dataset *d) {
+    const weft__columns *columns = &d->table;
+    if (!has_names(d)) return true;
     for (size_t i = 0; i < columns->count && columns->count <= 4096; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(columns->list[i].name, columns->list[j].name) == 0) return true;
@@ -104,11 +111,11 @@ static bool are_alike(const weft__columns *columns) {
 
 /* Reads a file whose columns are those that the model reads, in the same order. False: it has others. */
 static bool read_by_position(weft_context *ctx, const char *path, const weft_csv_options *options,
-                             const weft__columns *columns, bool plain, size_t count, weft_table *table) {
+                             const weft__dataset *d, bool plain, size_t count, weft_table *table) {
     weft_csv_options all = *options;
     all.columns = NULL;
     if (read_cells(ctx, path, &all, plain, table) != WEFT_OK) return false;
-    if (table->column_count == count && (is_number(table->columns[0]) || are_alike(columns))) return true;
+    if (table->column_count == count && (!table->header || are_alike(d))) return true;
     weft_table_free(ctx, table);
     return false;
 }
@@ -123,13 +130,15 @@ static weft_status read_later(weft_context *ctx, const char *path, const weft_cs
     if (!names) return weft__fail_oom(ctx, 0, "the names of the columns");
     named.columns = names;
     named.patterns = false;
+    if (has_names(d) && named.header == WEFT_CSV_HEADER_AUTO) named.header = WEFT_CSV_HEADER_YES;
     if (options->target_column != 0 && d->target) {
         named.target = d->target;
         named.target_column = 0;
     }
     weft_status status = read_cells(ctx, path, &named, plain, table);
     if (is_refused(status)) {
-        if (read_by_position(ctx, path, options, &d->table, plain, named.column_count, table))
+        named.header = options->header;
+        if (read_by_position(ctx, path, options, d, plain, named.column_count, table))
             status = WEFT_OK;
         else /* repeated for its message, which names the missing column */
             status = read_cells(ctx, path, &named, plain, table);
@@ -186,11 +195,14 @@ static weft_status take_table(weft_context *ctx, const weft__config *config, con
                               weft_array *y) {
     const bool first = split == WEFT__TRAIN && d->features == 0;
     if (split == WEFT__TRAIN) {
-        d->unnamed = is_number(table->columns[0]);
+        d->unnamed = !table->header;
+        d->numbers_name = table->header_guessed;
         d->unused = table->unused;
         d->unused_count = table->unused_count;
         table->unused = NULL;
     }
+    if (y && !d->classes && !table->classes)
+        WEFT_TRY(weft__dataset_name_numbers(ctx, path, split, d, &table->target));
     if (first) WEFT_TRY(learn_columns(ctx, config, path, table, d));
     if (y && !d->classes && table->classes)
         WEFT_TRY(split == WEFT__TRAIN && d->outputs == 0
@@ -225,19 +237,25 @@ weft_status weft__dataset_read_csv(weft_context *ctx, const weft__config *config
 /* ---- the task ---- */
 
 static int by_number(const void *x, const void *y) {
-    const float a = *(const float *)x, b = *(const float *)y;
+    const double a = *(const double *)x, b = *(const double *)y;
     return (a > b) - (a < b);
 }
 
-/* Tells why numbers are no classes; NULL if they may be. Sorts them. */
-static const char *no_classes(float *values, size_t count) {
-    enum { CLASSES_MOST = 100 };
+/* Tells whether numbers are no classes, and why. *why is NULL if they are two classes at most. Sorts them. */
+static bool no_classes(double *values, size_t count, const char **why) {
+    enum { CLASSES_MOST = 100, FEW_CLASSES = 20, ROWS_LEAST = 5 };
     size_t distinct = count > 0;
+    *why = "has numbers with fractions";
     for (size_t i = 0; i < count; i++)
-        if (values[i] != floorf(values[i])) return "has numbers with fractions";
+        if (values[i] != floor(values[i])) return true;
     qsort(values, count, sizeof *values, by_number);
     for (size_t i = 1; i < count; i++) distinct += values[i] != values[i - 1];
-    return distinct > CLASSES_MOST ? "has more than 100 different numbers" : NULL;
+    *why = "has more than 100 different numbers";
+    if (distinct > CLASSES_MOST) return true;
+    *why = "has more than 20 different numbers, and fewer than 5 rows of each";
+    if (distinct > FEW_CLASSES && count < ROWS_LEAST * distinct) return true;
+    *why = distinct > 2 ? "has few different numbers" : NULL;
+    return false;
 }
 
 weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, const char **why) {
@@ -252,8 +270,7 @@ weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, co
     options.target_type = WEFT_CSV_TARGET_NUMBER;
     options.text = true; /* the inputs do not matter here */
     if (status == WEFT_OK) status = weft_read_csv(ctx, config->data_path, &options, &table);
-    if (status == WEFT_OK) *why = no_classes(table.target.data, table.rows);
-    if (*why) {
+    if (status == WEFT_OK && no_classes(table.target.data, table.rows, why)) {
         config->task = WEFT__TASK_REGRESSION;
         config->origin[WEFT__KEY_task] = WEFT__ORIGIN_FOUND;
     }

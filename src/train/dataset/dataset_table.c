@@ -1,5 +1,6 @@
 /* Data of classification and regression. Reads idx, npy, csv and json files into arrays, and splits and
  * checks them. Must not know: text, models. Read next: dataset_csv.c, dataset_scale.c. */
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,9 +32,9 @@ static weft_status labels_path(weft_context *ctx, const weft__config *config, co
 static weft_status read_json(weft_context *ctx, const weft__config *config, const char *path, bool target,
                              weft_array *x, weft_array *y) {
     const weft_json_options members[] = {
-        {config->data_columns.count > 0 ? config->data_columns.values[0] : "x", WEFT_JSON_F32},
+        {config->data_columns.count > 0 ? config->data_columns.values[0] : "x", WEFT_JSON_F64},
         {config->data_target ? config->data_target : "y",
-         config->task == WEFT__TASK_CLASSIFICATION ? WEFT_JSON_I32 : WEFT_JSON_F32}};
+         config->task == WEFT__TASK_CLASSIFICATION ? WEFT_JSON_I32 : WEFT_JSON_F64}};
     weft_array arrays[2] = {0};
     WEFT_TRY(weft_read_json_matrices(ctx, path, members, target ? 2 : 1, arrays));
     *x = arrays[0];
@@ -80,39 +81,35 @@ size_t weft__array_length(const weft_array *array) {
     return size ? array->bytes / size : 0;
 }
 
-weft_status weft__dataset_convert(weft_context *ctx, const char *path, weft_dtype dtype, weft_array *array) {
+/* Makes i32 of numbers that are classes. */
+static weft_status to_classes(weft_context *ctx, const char *path, weft_array *array) {
     weft_array made;
-    if (array->dtype == dtype) return WEFT_OK;
-    WEFT_TRY(weft_array_new(ctx, dtype, array->rank, array->shape, &made));
+    if (array->dtype == WEFT_I32) return WEFT_OK;
+    WEFT_TRY(weft_array_new(ctx, WEFT_I32, array->rank, array->shape, &made));
     for (size_t i = 0; i < weft__array_length(array); i++) {
-        double value = weft__element(array->dtype, array->data, (int64_t)i);
-        bool fits =
-            dtype == WEFT_I32 ? value >= 0 && value <= INT32_MAX && value == floor(value) : !isnan(value);
-        if (!fits) {
+        const double value = weft__element(array->dtype, array->data, (int64_t)i);
+        if (!(value >= 0 && value <= INT32_MAX && value == floor(value))) {
             weft_array_free(ctx, &made);
-            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: element %zu is %g, which is not a %s", path, i,
-                              value, dtype == WEFT_I32 ? "class" : "number");
+            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: element %zu is %g, which is not a class", path, i,
+                              value);
         }
-        if (dtype == WEFT_I32)
-            ((int32_t *)made.data)[i] = (int32_t)value;
-        else
-            ((float *)made.data)[i] = (float)value;
+        ((int32_t *)made.data)[i] = (int32_t)value;
     }
     weft_array_free(ctx, array);
     *array = made;
     return WEFT_OK;
 }
 
-/* Refuses NaN and infinities. They would turn every weight into NaN. */
+/* Refuses NaN, infinities and numbers beyond f32. They would turn every weight into NaN. */
 static weft_status check_finite(weft_context *ctx, const char *path, const weft_array *array) {
-    const float *values = array->data;
-    size_t count = weft__array_length(array), row = count / (size_t)array->shape[0];
-    if (array->dtype != WEFT_F32) return WEFT_OK;
-    for (size_t i = 0; i < count; i++)
-        if (!isfinite(values[i]))
+    const size_t count = weft__array_length(array), row = count / (size_t)array->shape[0];
+    for (size_t i = 0; i < count; i++) {
+        const double value = weft__element(array->dtype, array->data, (int64_t)i);
+        if (!(fabs(value) <= FLT_MAX))
             return weft__fail(ctx, WEFT_ERR_FORMAT,
-                              "%s: sample %zu, number %zu is %f: repair it or leave the sample out", path,
-                              i / row, i % row, (double)values[i]);
+                              "%s: sample %zu, number %zu is %g: repair it or leave the sample out", path,
+                              i / row, i % row, value);
+    }
     return WEFT_OK;
 }
 
@@ -149,8 +146,8 @@ static weft_status shape_images(weft_context *ctx, const weft__config *config, c
     return WEFT_OK;
 }
 
-/* Reshapes samples to vectors (N, features). shape_targets makes targets (N) for classes and (N, outputs) for
- * numbers. */
+/* Reshapes samples to vectors (N, features). shape_targets makes targets i32 (N) for classes and (N, outputs)
+ * for numbers. Numbers stay what they are until they are scaled. */
 static weft_status shape_inputs(weft_context *ctx, const char *path, weft__dataset *d, weft_array *x) {
     if (x->rank < 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: a single number is not a data set", path);
     const int64_t features = sample_length(x);
@@ -165,9 +162,7 @@ static weft_status shape_inputs(weft_context *ctx, const char *path, weft__datas
     d->features = features;
     x->rank = 2;
     x->shape[1] = features;
-    if (x->dtype == WEFT_U8) return WEFT_OK;
-    WEFT_TRY(weft__dataset_convert(ctx, path, WEFT_F32, x));
-    return check_finite(ctx, path, x);
+    return x->dtype == WEFT_U8 ? WEFT_OK : check_finite(ctx, path, x);
 }
 
 static weft_status shape_targets(weft_context *ctx, const char *path, weft__dataset *d, int64_t rows,
@@ -185,13 +180,12 @@ static weft_status shape_targets(weft_context *ctx, const char *path, weft__data
         d->outputs = width;
         y->rank = 2;
         y->shape[1] = width;
-        WEFT_TRY(weft__dataset_convert(ctx, path, WEFT_F32, y));
         return check_finite(ctx, path, y);
     }
     if (width != 1)
         return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: there must be one class for each sample", path);
     y->rank = 1;
-    return weft__dataset_convert(ctx, path, WEFT_I32, y);
+    return to_classes(ctx, path, y);
 }
 
 /* ---- splitting ---- */
@@ -210,11 +204,9 @@ static weft_status pick(weft_context *ctx, const weft_array *from, const int64_t
     return WEFT_OK;
 }
 
-static weft_status set_aside(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+/* Moves samples to the validation data: those of the list `order` behind the first `kept`. */
+static weft_status set_aside(weft_context *ctx, const int64_t *order, int64_t kept, weft__dataset *d) {
     const int64_t rows = d->x[WEFT__TRAIN].shape[0];
-    const bool classes = d->task == WEFT__TASK_CLASSIFICATION;
-    int64_t kept, *order;
-    WEFT_TRY(weft__dataset_order(ctx, config, rows, classes ? d->y[WEFT__TRAIN].data : NULL, &order, &kept));
     weft_array *pairs[][2] = {{&d->x[WEFT__TRAIN], &d->x[WEFT__VALIDATION]},
                               {&d->y[WEFT__TRAIN], &d->y[WEFT__VALIDATION]},
                               {&d->weights[WEFT__TRAIN], &d->weights[WEFT__VALIDATION]},
@@ -239,6 +231,18 @@ static weft_status set_aside(weft_context *ctx, const weft__config *config, weft
         d->x[WEFT__VALIDATION].shape[0] = rows - kept;
         d->x[WEFT__TRAIN].shape[0] = kept;
     }
+    return status;
+}
+
+/* Scales the data, and sets samples aside for validation unless there is a file of them. */
+static weft_status scale_and_split(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+    const bool classes = d->task == WEFT__TASK_CLASSIFICATION;
+    int64_t *order = NULL, kept = d->x[WEFT__TRAIN].shape[0];
+    if (!config->data_val_path)
+        WEFT_TRY(
+            weft__dataset_order(ctx, config, kept, classes ? d->y[WEFT__TRAIN].data : NULL, &order, &kept));
+    weft_status status = d->texts ? WEFT_OK : weft__dataset_scale(ctx, config, order, kept, d);
+    if (status == WEFT_OK && order) status = set_aside(ctx, order, kept, d);
     weft__free(ctx, order);
     return status;
 }
@@ -295,14 +299,11 @@ static weft_status count_classes(weft_context *ctx, const weft__config *config, 
 
 /* ---- autoencoders: the inputs are the targets ---- */
 
-static weft_status take_inputs_as_targets(weft_context *ctx, const weft__config *config, const char *path,
-                                          weft__dataset *d, weft_array *x, weft_array *y) {
+static weft_status take_inputs_as_targets(weft_context *ctx, const weft__config *config, weft__dataset *d,
+                                          const weft_array *x, weft_array *y) {
     d->outputs = d->features;
-    if (x->dtype == WEFT_U8) {
-        if (config->data_standardize) WEFT_TRY(weft__dataset_scale_pixels(ctx, d));
-        if (d->in_files) return WEFT_OK; /* the loader does all this */
-        WEFT_TRY(weft__dataset_convert(ctx, path, WEFT_F32, x));
-    }
+    if (x->dtype == WEFT_U8 && config->data_standardize) WEFT_TRY(weft__dataset_scale_pixels(ctx, d));
+    if (x->dtype == WEFT_U8 && d->in_files) return WEFT_OK; /* the loader does all this */
     WEFT_TRY(weft_array_new(ctx, x->dtype, x->rank, x->shape, y));
     memcpy(y->data, x->data, x->bytes);
     return WEFT_OK;
@@ -341,8 +342,10 @@ static weft_status read_split(weft_context *ctx, const weft__config *config, con
     note_image(config, x, d);
     WEFT_TRY(shape_inputs(ctx, path, d, x));
     hash_array(d->hashing, x);
-    if (itself) return take_inputs_as_targets(ctx, config, path, d, x, y);
+    if (itself) return take_inputs_as_targets(ctx, config, d, x, y);
     WEFT_TRY(shape_targets(ctx, path, d, x->shape[0], y));
+    if (config->data_source == WEFT__SOURCE_NPY || config->data_source == WEFT__SOURCE_JSON)
+        WEFT_TRY(weft__dataset_name_numbers(ctx, path, split, d, y));
     hash_array(d->hashing, y);
     hash_array(d->hashing, &d->weights[split]);
     return WEFT_OK;
@@ -365,8 +368,7 @@ weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *con
     WEFT_TRY(status);
     d->hash = hash.a ^ weft__mix64(hash.b);
     WEFT_TRY(count_classes(ctx, config, d));
-    if (!paths[WEFT__VALIDATION]) WEFT_TRY(set_aside(ctx, config, d));
-    return d->texts ? WEFT_OK : weft__dataset_scale(ctx, config, d);
+    return scale_and_split(ctx, config, d);
 }
 
 void weft__inputs_free(weft_context *ctx, weft__inputs *inputs) {
@@ -413,25 +415,25 @@ weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset
     if (status == WEFT_OK) status = shape_images(ctx, config, path, x, &known);
     if (status == WEFT_OK) status = shape_inputs(ctx, path, &known, x);
     const bool numbers = weft__config_is(config, WEFT__TRAIT_NO_TARGETS) || dataset->scale == 0;
-    if (status == WEFT_OK && numbers && x->data) status = weft__dataset_convert(ctx, path, WEFT_F32, x);
-    if (status == WEFT_OK && x->dtype == WEFT_F32 && dataset->mean)
-        weft__dataset_scale_rows(x, dataset->features, dataset->mean, dataset->deviation);
+    if (status == WEFT_OK && x->data && (numbers || x->dtype != WEFT_U8))
+        status = weft__dataset_scale_rows(ctx, path, dataset->features, dataset->mean, dataset->deviation, x);
     if (status != WEFT_OK) weft__inputs_free(ctx, inputs);
     return status;
 }
 
 /* Normalizes inputs that are numbers, as in training. Frees them after a failure. */
 static weft_status finish_rows(weft_context *ctx, const weft__dataset *dataset, weft_array *x) {
-    const weft_status status = check_finite(ctx, "rows", x);
-    if (status == WEFT_OK && dataset->mean)
-        weft__dataset_scale_rows(x, dataset->features, dataset->mean, dataset->deviation);
+    weft_status status = check_finite(ctx, "rows", x);
+    if (status == WEFT_OK)
+        status =
+            weft__dataset_scale_rows(ctx, "rows", dataset->features, dataset->mean, dataset->deviation, x);
     if (status != WEFT_OK) weft_array_free(ctx, x);
     return status;
 }
 
-weft_status weft__dataset_rows(weft_context *ctx, const weft__dataset *dataset, const float *rows, int64_t n,
+weft_status weft__dataset_rows(weft_context *ctx, const weft__dataset *dataset, const double *rows, int64_t n,
                                weft_array *x) {
-    WEFT_TRY(weft_array_new(ctx, WEFT_F32, 2, (int64_t[]){n, dataset->features}, x));
+    WEFT_TRY(weft_array_new(ctx, WEFT_F64, 2, (int64_t[]){n, dataset->features}, x));
     memcpy(x->data, rows, x->bytes);
     return finish_rows(ctx, dataset, x);
 }

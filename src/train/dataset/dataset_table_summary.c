@@ -110,6 +110,10 @@ void weft__dataset_table_lines(const weft__dataset *d, const weft__config *confi
     weft__line(l, "data: %lld rows, %lld columns%s, from %.300s", rows,
                (long long)d->table.count + target + (config->data_weight != NULL) + unused,
                d->unnamed ? " without names" : "", file);
+    if (d->numbers_name)
+        weft__line(l, "header: line 1, with numbers (--set data.header=no takes it for a row)");
+    if (d->unnamed && config->data_header == 0)
+        weft__line(l, "header: none (--set data.header=yes takes line 1 for names)");
     for (int kind = 0; kind < WEFT__COLUMN_NONE; kind++) put_kind(d, (weft__column_kind)kind, l);
     put_left_out(&d->table, l);
     put_constant(d, l);

@@ -93,11 +93,13 @@ typedef struct weft__export_graph {
 weft_status weft__export_graph_make(weft__use *use, weft__export_graph *graph);
 void weft__export_graph_free(weft__export_graph *graph);
 
+/* Refuses runs with raw values that f32 cannot tell apart, such as seconds since 1970. */
+weft_status weft__export_needs_f32(const weft__use *use, const char *format);
 /* Returns the inputs of the model, from raw values (batch, features). */
 weft_tensor *weft__export_normalized(const weft__dataset *dataset, weft_tensor *raw);
-/* Returns (x - mean) / deviation, in the order of operations that training uses. */
-weft_tensor *weft__export_normalize(weft_tensor *x, int rank, const int64_t *shape, const float *mean,
-                                    const float *deviation);
+/* Returns (x - mean) / deviation, without an error from the rounding of the mean. */
+weft_tensor *weft__export_normalize(weft_tensor *x, int64_t count, const double *mean,
+                                    const double *deviation);
 
 /* ---- export_step.c: a training step from raw values ---- */
 

@@ -1,31 +1,74 @@
 /* Records what exported C source computes: the model between raw inputs and results for people. The
  * normalization is a part of the graph, so the compiler fuses and plans it with the model.
  * Must not know: source code. Read next: export_c.c. */
+#include <float.h>
+#include <math.h>
+
 #include <weft/ops.h>
 #include <weft/recurrent.h>
 
 #include "nn/module.h"
 #include "train/export/export.h"
 
+/* Finds the first column whose numbers f32 cannot tell apart: the deviation is less than 100 steps of f32.
+ * Returns `count` if there is none. */
+static int64_t beyond_f32(int64_t count, const double *mean, const double *deviation) {
+    int64_t i = 0;
+    while (i < count && mean && fabs(mean[i]) * FLT_EPSILON * 100 <= deviation[i]) i++;
+    return mean ? i : count;
+}
+
+weft_status weft__export_needs_f32(const weft__use *use, const char *format) {
+    const weft__dataset *d = &use->dataset;
+    const int64_t input = beyond_f32(d->features, d->mean, d->deviation);
+    const bool all = input == d->features;
+    const int64_t output = all ? beyond_f32(d->outputs, d->target_mean, d->target_deviation) : 0;
+    if (all && output == d->outputs) return WEFT_OK;
+    const char *name = all ? d->target : d->columns ? d->columns[input] : NULL;
+    return weft__fail(use->model.ctx, WEFT_ERR_UNSUPPORTED,
+                      "export: --to %s: %s %lld (%.60s) has the mean %.10g and the deviation %.3g, which the "
+                      "floats of C source cannot tell apart: subtract a constant from it in the data, and "
+                      "train again; or use weft_run_predict",
+                      format, all ? "target" : "input", (long long)(all ? output : input),
+                      name ? name : "without a name", all ? d->target_mean[output] : d->mean[input],
+                      all ? d->target_deviation[output] : d->deviation[input]);
+}
+
 /* Returns a constant of f32. */
 static weft_tensor *constant(weft_context *ctx, int rank, const int64_t *shape, const float *values) {
     return weft_from(ctx, WEFT_F32, rank, shape, values);
 }
 
-weft_tensor *weft__export_normalize(weft_tensor *x, int rank, const int64_t *shape, const float *mean,
-                                    const float *deviation) {
+/* The same of numbers in f64, which are rounded. `rest`: what rounding took from them. */
+static weft_tensor *rounded(weft_context *ctx, int64_t count, const double *values, bool rest) {
+    float *narrow = weft__array(ctx, (size_t)count, sizeof *narrow);
+    if (!narrow) return weft__poison(ctx, "export", WEFT_ERR_OOM, "out of memory for the normalization");
+    for (int64_t i = 0; i < count; i++)
+        narrow[i] = (float)(rest ? values[i] - (double)(float)values[i] : values[i]);
+    weft_tensor *t = constant(ctx, 1, &count, narrow);
+    weft__free(ctx, narrow);
+    return t;
+}
+
+weft_tensor *weft__export_normalize(weft_tensor *x, int64_t count, const double *mean,
+                                    const double *deviation) {
     weft_context *ctx = x->ctx;
-    return weft_div(weft_sub(x, constant(ctx, rank, shape, mean)), constant(ctx, rank, shape, deviation));
+    /* the rounding of a mean would shift all numbers */
+    weft_tensor *middle =
+        weft_sub(weft_sub(x, rounded(ctx, count, mean, false)), rounded(ctx, count, mean, true));
+    return weft_div(middle, rounded(ctx, count, deviation, false));
 }
 
 weft_tensor *weft__export_normalized(const weft__dataset *d, weft_tensor *raw) {
     const int64_t channels[3] = {d->image[0], 1, 1},
                   images[4] = {weft_dim(raw, 0), d->image[0], d->image[1], d->image[2]};
     weft_tensor *x = raw;
-    if (d->mean) x = weft__export_normalize(x, 1, &d->features, d->mean, d->deviation);
+    if (d->mean) x = weft__export_normalize(x, d->features, d->mean, d->deviation);
     if (d->scale != 0 && d->scale != 1) x = weft_mul_scalar(x, d->scale);
     if (d->image[0]) x = weft_reshape(x, 4, images);
-    return d->pixel_mean ? weft__export_normalize(x, 3, channels, d->pixel_mean, d->pixel_deviation) : x;
+    if (!d->pixel_mean) return x;
+    x = weft_sub(x, constant(raw->ctx, 3, channels, d->pixel_mean));
+    return weft_div(x, constant(raw->ctx, 3, channels, d->pixel_deviation));
 }
 
 /* Returns probabilities, or numbers in the units of the data. */
@@ -37,8 +80,8 @@ static weft_tensor *finish(const weft__use *use, weft_tensor *y) {
         return weft_concat((weft_tensor *[]){weft_sigmoid(weft_neg(y)), weft_sigmoid(y)}, 2, 1);
     }
     if (!d->target_mean) return y;
-    y = weft_mul(y, constant(ctx, 1, &d->outputs, d->target_deviation));
-    return weft_add(y, constant(ctx, 1, &d->outputs, d->target_mean));
+    y = weft_mul(y, rounded(ctx, d->outputs, d->target_deviation, false));
+    return weft_add(y, rounded(ctx, d->outputs, d->target_mean, false));
 }
 
 /* ---- weights of convolutions ---- */

@@ -16,25 +16,22 @@ weft_status weft__model_predicts(const weft__model *model, const weft__dataset *
 }
 
 /* Turns logits (count) into probabilities, in place. */
-static void softmax(float *values, int64_t count) {
-    double sum = 0;
-    float most = values[0];
-    for (int64_t i = 1; i < count; i++) most = fmaxf(most, values[i]);
-    for (int64_t i = 0; i < count; i++) sum += exp((double)(values[i] - most));
-    for (int64_t i = 0; i < count; i++) values[i] = (float)(exp((double)(values[i] - most)) / sum);
+static void softmax(double *values, int64_t count) {
+    double sum = 0, most = values[0];
+    for (int64_t i = 1; i < count; i++) most = fmax(most, values[i]);
+    for (int64_t i = 0; i < count; i++) sum += exp(values[i] - most);
+    for (int64_t i = 0; i < count; i++) values[i] = exp(values[i] - most) / sum;
 }
 
 /* Turns the model's outputs for some inputs into answers. Two classes may have one logit, that of the second
  * class. */
 static void put_answers(const weft__model *model, const weft__dataset *d, const float *out, int64_t rows,
-                        float *answers) {
+                        double *answers) {
     const bool pairs = model->loss == WEFT_LOSS_BCE;
     for (int64_t i = 0; i < rows; i++) {
-        float *to = answers + i * d->outputs;
-        if (pairs)
-            to[0] = 0, to[1] = out[i];
-        else
-            memcpy(to, out + i * d->outputs, (size_t)d->outputs * sizeof *to);
+        double *to = answers + i * d->outputs;
+        if (pairs) to[0] = 0, to[1] = (double)out[i];
+        for (int64_t c = 0; c < d->outputs && !pairs; c++) to[c] = (double)out[i * d->outputs + c];
         if (d->task == WEFT__TASK_CLASSIFICATION) softmax(to, d->outputs);
     }
     if (d->task == WEFT__TASK_REGRESSION) weft__dataset_unscale(d, answers, rows);
@@ -45,7 +42,7 @@ typedef struct predicting {
     const weft__model *const *models;
     const weft__dataset *dataset;
     const weft__inputs *inputs;
-    float *answers;
+    double *answers;
     weft__each devices;
 } predicting;
 
@@ -100,7 +97,8 @@ static weft_status predict_on(void *user, size_t index) {
 }
 
 weft_status weft__model_predict_on(const weft__model *const *models, size_t count,
-                                   const weft__dataset *dataset, const weft__inputs *inputs, float *answers) {
+                                   const weft__dataset *dataset, const weft__inputs *inputs,
+                                   double *answers) {
     predicting p = {.models = models, .dataset = dataset, .inputs = inputs, .answers = answers};
     p.devices.count = count;
     p.devices.task = predict_on;
@@ -110,6 +108,6 @@ weft_status weft__model_predict_on(const weft__model *const *models, size_t coun
 }
 
 weft_status weft__model_predict(const weft__model *model, const weft__dataset *dataset,
-                                const weft__inputs *inputs, float *answers) {
+                                const weft__inputs *inputs, double *answers) {
     return weft__model_predict_on(&model, 1, dataset, inputs, answers);
 }

@@ -135,7 +135,7 @@ static weft_status run_check(const weft_run *run, int64_t n) {
                       (long long)n);
 }
 
-weft_status weft_run_predict(weft_run *run, const float *rows, int64_t n, float *answers) {
+weft_status weft_run_predict(weft_run *run, const double *rows, int64_t n, double *answers) {
     weft__inputs inputs = {0};
     WEFT_NEED(NULL, run);
     WEFT_TRY(run_check(run, n));
@@ -160,7 +160,7 @@ weft_status weft_run_predict(weft_run *run, const float *rows, int64_t n, float 
     return status;
 }
 
-weft_status weft_run_predict_cells(weft_run *run, const char *const *cells, int64_t n, float *answers) {
+weft_status weft_run_predict_cells(weft_run *run, const char *const *cells, int64_t n, double *answers) {
     weft__inputs inputs = {0};
     WEFT_NEED(NULL, run);
     WEFT_TRY(run_check(run, n));
@@ -186,7 +186,7 @@ weft_status weft_run_predict_cells(weft_run *run, const char *const *cells, int6
     return status;
 }
 
-weft_status weft_run_predict_pixels(weft_run *run, const uint8_t *pixels, int64_t n, float *answers) {
+weft_status weft_run_predict_pixels(weft_run *run, const uint8_t *pixels, int64_t n, double *answers) {
     WEFT_NEED(NULL, run);
     WEFT_TRY(run_check(run, n));
     WEFT_NEED_ARRAY(run->ctx, pixels, n);

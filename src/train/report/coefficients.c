@@ -41,12 +41,12 @@ static weft_status read_parameter(const weft__model *model, const char *name, fl
 static void convert(const weft__dataset *d, const float *weights, const float *biases,
                     weft__coefficients *c) {
     for (int64_t j = 0; j < c->columns; j++) {
-        c->mean[j] = d->mean ? (double)d->mean[j] : 0;
-        c->deviation[j] = d->deviation ? (double)d->deviation[j] : d->scale > 0 ? 1 / d->scale : 1;
+        c->mean[j] = d->mean ? d->mean[j] : 0;
+        c->deviation[j] = d->deviation ? d->deviation[j] : d->scale > 0 ? 1 / d->scale : 1;
     }
     for (int64_t i = 0; i < c->outputs; i++) {
-        const double middle = d->target_mean ? (double)d->target_mean[i] : 0,
-                     spread = d->target_deviation ? (double)d->target_deviation[i] : 1;
+        const double middle = d->target_mean ? d->target_mean[i] : 0,
+                     spread = d->target_deviation ? d->target_deviation[i] : 1;
         double shift = 0;
         c->bias_standardised[i] = (double)biases[i];
         for (int64_t j = 0; j < c->columns; j++) {

@@ -8,8 +8,8 @@
 #include "train/report/scores.h"
 
 #define CLASSES_SHOWN 20 /* classes printed as lines; JSON has all */
-/* samples times classes; beyond this number, sorting for ROC AUC would take minutes */
-#define AREAS_MOST 100000000
+/* samples times classes; beyond this number there is no room for logits, and ROC AUC would take minutes */
+#define LOGITS_MOST 100000000
 
 /* One bit for each task, and one for preferences. */
 enum {
@@ -76,6 +76,19 @@ static void take_mistake(weft__scores *s, weft__mistake m) {
     s->mistakes[at] = m;
 }
 
+/* Finds the worst mistakes among answers (weft__evaluate_answers). */
+static void find_mistakes_of_answers(const weft_array *answers, const weft_array *targets, weft__scores *s) {
+    const float *answer = answers->data;
+    const int32_t *actual = targets->data;
+    for (int64_t i = 0; i < s->samples; i++, answer += 2) {
+        const weft__mistake m = {.sample = i,
+                                 .actual = actual[i],
+                                 .predicted = (int64_t)answer[0],
+                                 .probability = exp((double)answer[1])};
+        if (m.predicted != m.actual && isfinite(m.probability)) take_mistake(s, m);
+    }
+}
+
 /* Finds the worst mistakes. The logits are those of weft_score_classes. */
 static void find_mistakes(const weft_array *predictions, const weft_array *targets, weft__scores *s) {
     const float *logits = predictions->data;
@@ -96,18 +109,28 @@ static void find_mistakes(const weft_array *predictions, const weft_array *targe
     }
 }
 
-static weft_status score(const weft__dataset *dataset, weft_array *predictions, weft_array *targets,
-                         const float *weights, bool auc, weft__scores *s) {
-    if (s->task == WEFT__TASK_CLASSIFICATION) {
-        const bool few = targets->shape[0] <= AREAS_MOST / (dataset->outputs + 1);
-        WEFT_TRY(weft_score_weighted_classes(NULL, predictions, targets, weights, auc && few, &s->classes));
-        s->samples = s->classes.samples;
-        s->accuracy = s->classes.accuracy;
-        find_mistakes(predictions, targets, s);
-        return WEFT_OK;
-    }
-    weft__dataset_unscale(dataset, predictions->data, predictions->shape[0]);
-    weft__dataset_unscale(dataset, targets->data, targets->shape[0]);
+/* Gives normalized numbers the units of the data, but not their mean: the scores do not depend on it, and in
+ * f32 a large one would drown the differences. */
+static void spread(const weft__dataset *d, weft_array *numbers) {
+    float *values = numbers->data;
+    for (size_t i = 0; d->target_mean && i < weft__array_length(numbers); i++)
+        values[i] = (float)((double)values[i] * d->target_deviation[i % (size_t)d->outputs]);
+}
+
+static weft_status score_classes(const weft__dataset *dataset, bool answers, const weft_array *predictions,
+                                 const weft_array *targets, const float *weights, bool auc, weft__scores *s) {
+    WEFT_TRY(answers ? weft__score_answers(predictions, targets, dataset->outputs, weights, &s->classes)
+                     : weft_score_weighted_classes(NULL, predictions, targets, weights, auc, &s->classes));
+    s->samples = s->classes.samples;
+    s->accuracy = s->classes.accuracy;
+    (answers ? find_mistakes_of_answers : find_mistakes)(predictions, targets, s);
+    return WEFT_OK;
+}
+
+static weft_status score_numbers(const weft__dataset *dataset, weft_array *predictions, weft_array *targets,
+                                 const float *weights, weft__scores *s) {
+    spread(dataset, predictions);
+    spread(dataset, targets);
     s->samples = targets->shape[0];
     return weft_score_weighted_numbers(NULL, predictions, targets, weights, &s->numbers);
 }
@@ -133,8 +156,14 @@ weft_status weft__scores_gather(const weft__model *model, const weft__dataset *d
         s->samples = loader->samples;
         return WEFT_OK;
     }
-    WEFT_TRY(weft__evaluate_all(on, model->loss, &s->loss, &predictions, &targets));
-    const weft_status status = score(dataset, &predictions, &targets, loader->options.weights, auc, s);
+    const bool classes = s->task == WEFT__TASK_CLASSIFICATION,
+               answers = classes && loader->samples > LOGITS_MOST / (dataset->outputs + 1);
+    WEFT_TRY(answers ? weft__evaluate_answers(on, &s->loss, &predictions, &targets)
+                     : weft__evaluate_all(on, model->loss, &s->loss, &predictions, &targets));
+    const float *weights = loader->options.weights;
+    const weft_status status = classes
+                                   ? score_classes(dataset, answers, &predictions, &targets, weights, auc, s)
+                                   : score_numbers(dataset, &predictions, &targets, weights, s);
     weft_array_free(NULL, &predictions);
     weft_array_free(NULL, &targets);
     return status;

@@ -35,6 +35,20 @@ static void test_plain(void **state) {
     assert_null(t.columns);
 }
 
+/* Seconds since 1970 differ in f64 only. */
+static void test_wide_numbers(void **state) {
+    (void)state;
+    weft_table t;
+    const weft_csv_options o = {.target = "y", .f64 = true};
+    assert_int_equal(parse("t,y\n1751822820,9007199254740991\n1751822821,-.1\n", &o, &t), WEFT_OK);
+    assert_true(t.features.dtype == WEFT_F64 && t.target.dtype == WEFT_F64);
+    assert_true(((double *)t.features.data)[1] - ((double *)t.features.data)[0] == 1);
+    assert_true(((double *)t.target.data)[0] == 9007199254740991. && ((double *)t.target.data)[1] == -.1);
+    weft_table_free(NULL, &t);
+    expect_message(parse("t,y\n1,2\n1e39,3\n", &o, &t), WEFT_ERR_FORMAT, "line 3 (row 2), column 1",
+                   "too large for f32", NULL);
+}
+
 static void test_header(void **state) {
     (void)state;
     weft_table t;
@@ -63,6 +77,36 @@ static void test_header(void **state) {
     assert_int_equal(parse("\xef\xbb\xbf\"a\"\n3", NULL, &t), WEFT_OK); /* byte order mark, no newline */
     assert_string_equal(t.columns[0], "a");
     weft_table_free(NULL, &t);
+}
+
+static void finds_header(const char *text, bool header, bool guessed) {
+    weft_table t;
+    const weft_csv_options o = {.text = true};
+    assert_int_equal(parse(text, &o, &t), WEFT_OK);
+    if (t.header != header || t.header_guessed != guessed) fail_msg("header %d: %s", t.header, text);
+    weft_table_free(NULL, &t);
+}
+
+/* A first row with numbers is a header if it counts the columns, or is unlike the rows below it. */
+static void test_numbers_as_names(void **state) {
+    (void)state;
+    finds_header("0,1,2\n3,5,1\n4,1,0\n", true, true); /* as pandas writes it */
+    finds_header(",0,1\n0,5,1\n1,1,0\n", true, true);
+    finds_header("0,1\na text,pos\nanother,neg\n", true, true);
+    finds_header("1,2,3\n3,.5,7\n4,1,8\n", true, true);
+    finds_header("2019,2020,2021\n3,5,1\n4,1,0\n", true, true);
+    finds_header("id,2019,2020,y\n1,5,0,1\n2,1,0,0\n", true, true);
+    finds_header("a,b\n1,2\n", true, false);
+    finds_header("0,1,2\n", false, false);               /* nothing to compare it with */
+    finds_header("0,1,2\n3,4,5\n6,7,8\n", false, false); /* a matrix that counts on */
+    finds_header("0,1,2\n2,0,1\n0,1,2\n", false, false); /* a row that is there again */
+    finds_header("0,1\n1,1\n1,0\n", false, false);       /* a truth table */
+    finds_header("1,2,3\n0,5,1\n2,1,4\n", false, false);
+    finds_header("0,1,2.5\n3,4,1\n", false, false);
+    finds_header("100,200,300\n99,199,299\n98,198,298\n", false, false); /* sorted downwards */
+    finds_header("n/a,3,5\n1,4,7\n2,2,4\n", false, false);               /* a word among numbers */
+    finds_header("5,3,setosa\n7,2,virginica\n", false, false);
+    finds_header("id,2019,\n1,5,0\n2,1,0\n", false, false);
 }
 
 static void test_columns(void **state) {
@@ -294,6 +338,31 @@ static void test_classes(void **state) {
                    NULL);
 }
 
+static bool is_na(const void *words, const char *cell) { return strcmp(words, cell) == 0; }
+
+/* A word for a missing target is no class, unless it is a given one. */
+static void test_missing_targets(void **state) {
+    (void)state;
+    weft_table t;
+    const char *const given[] = {"NA", "yes"};
+    weft_csv_options o = {.target = "y", .missing = is_na, .missing_words = "NA"};
+    const char *text = "x,y\nNA,1\n1,yes\n2,NA\n";
+    o.text = true;
+    o.target_type = WEFT_CSV_TARGET_CLASS;
+    expect_message(parse(text, &o, &t), WEFT_ERR_FORMAT, "line 4 (row 3), column 2 (\"y\")", "missing",
+                   "\"NA\"", NULL);
+    o.missing_words = "-999";
+    assert_int_equal(parse(text, &o, &t), WEFT_OK);
+    weft_table_free(NULL, &t);
+    o.target_type = WEFT_CSV_TARGET_NUMBER;
+    expect_message(parse("x,y\n1,2\n1,-999\n", &o, &t), WEFT_ERR_FORMAT, "line 3 (row 2), column 2 (\"y\")",
+                   "missing", NULL);
+    o = (weft_csv_options){
+        .target = "y", .missing = is_na, .missing_words = "NA", .classes = given, .class_count = 2};
+    assert_int_equal(parse("x,y\n1,yes\n2,NA\n", &o, &t), WEFT_OK);
+    weft_table_free(NULL, &t);
+}
+
 static void test_too_many_classes(void **state) {
     (void)state;
     size_t size = 0, rows = WEFT__LABELS_MAX + 1;
@@ -423,6 +492,9 @@ static void test_real_tables(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain),
+                                       cmocka_unit_test(test_wide_numbers),
+                                       cmocka_unit_test(test_numbers_as_names),
+                                       cmocka_unit_test(test_missing_targets),
                                        cmocka_unit_test(test_header),
                                        cmocka_unit_test(test_columns),
                                        cmocka_unit_test(test_delimiter_and_quotes),

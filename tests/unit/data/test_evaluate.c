@@ -1,4 +1,5 @@
 /* Evaluation on several devices: the bits of one device, in any number, and failures of one of them. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,6 +91,42 @@ static void test_same_bits(void **state) {
     tear_down(&s);
 }
 
+/* Answers, which need no room for logits, get the scores of logits. */
+static void test_answers(void **state) {
+    (void)state;
+    setting s;
+    double loss, same_loss;
+    weft_array logits, answers, targets, same_targets;
+    weft_class_scores a, b;
+    float weights[ROWS];
+    set_up(&s);
+    for (int i = 0; i < ROWS; i++) weights[i] = (float)(1 + i % 3);
+    const weft__evaluators on = {s.list, 2, NULL};
+    assert_ok(weft__evaluate_all(&on, WEFT_LOSS_CROSS_ENTROPY, &loss, &logits, &targets));
+    assert_ok(weft__evaluate_answers(&on, &same_loss, &answers, &same_targets));
+    assert_true(loss == same_loss && answers.shape[0] == ROWS && answers.shape[1] == 2);
+    same_array(&targets, &same_targets);
+    for (int i = 0; i < ROWS; i++) {
+        const float *x = (const float *)logits.data + i * CLASSES,
+                    *answer = (const float *)answers.data + 2 * i;
+        const int is = (int)answer[0];
+        double sum = 0;
+        for (int c = 0; c < CLASSES; c++) sum += exp((double)x[c] - (double)x[is]);
+        for (int c = 0; c < CLASSES; c++) assert_true(x[c] <= x[is]);
+        assert_true(fabs(exp((double)answer[1]) * sum - 1) < 1e-5);
+    }
+    assert_ok(weft_score_weighted_classes(NULL, &logits, &targets, weights, false, &a));
+    assert_ok(weft__score_answers(&answers, &targets, CLASSES, weights, &b));
+    assert_true(a.accuracy == b.accuracy && a.f1 == b.f1 && a.samples == b.samples && a.classes == b.classes);
+    assert_true(a.accuracy < 1 && isnan(b.auc));
+    assert_memory_equal(a.confusion, b.confusion, CLASSES * CLASSES * sizeof *a.confusion);
+    weft_class_scores_free(NULL, &a);
+    weft_class_scores_free(NULL, &b);
+    weft_array *all[] = {&logits, &answers, &targets, &same_targets};
+    for (int i = 0; i < 4; i++) weft_array_free(NULL, all[i]);
+    tear_down(&s);
+}
+
 /* More devices than batches: some have nothing to do. */
 static void test_few_batches(void **state) {
     (void)state;
@@ -140,7 +177,7 @@ static void test_failures(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_few_batches),
-                                       cmocka_unit_test(test_failures)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_answers),
+                                       cmocka_unit_test(test_few_batches), cmocka_unit_test(test_failures)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,20 +60,20 @@ static void test_dates(void **state) {
 
 static void test_parts_of_dates(void **state) {
     (void)state;
-    float out[WEFT__DATE_INPUTS_WITH_TIME] = {0};
+    double out[WEFT__DATE_INPUTS_WITH_TIME] = {0};
     double value;
     assert_true(parses(WEFT__COLUMN_DATE, "2024-07-02T06:00", &value)); /* a Tuesday of a leap year */
     weft__date_put(value, true, out);
-    assert_true(fabsf(out[0] - 2024.5F) < 1e-2F);
-    assert_true(fabsf(out[1]) < 1e-2F && fabsf(out[2] + 1) < 1e-4F);
+    assert_true(fabs(out[0] - 2024.5) < 1e-2);
+    assert_true(fabs(out[1]) < 1e-2 && fabs(out[2] + 1) < 1e-4);
     for (int day = 0; day < 7; day++) assert_true(out[3 + day] == (day == 1));
-    assert_true(fabsf(out[10] - 1) < 1e-6F && fabsf(out[11]) < 1e-6F);
+    assert_true(fabs(out[10] - 1) < 1e-6 && fabs(out[11]) < 1e-6);
     static const char *const edges[] = {"0001-01-01", "1969-12-31", "1970-01-01", "2000-12-31", "9999-12-31"};
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         memset(out, 0, sizeof out);
         assert_true(parses(WEFT__COLUMN_DATE, edges[i], &value));
         weft__date_put(value, false, out);
-        assert_int_equal((int)(edges[i][5] == '0' ? out[0] : ceilf(out[0]) - 1), atoi(edges[i]));
+        assert_int_equal((int)(edges[i][5] == '0' ? out[0] : ceil(out[0]) - 1), atoi(edges[i]));
         assert_true(out[10] == 0 && out[11] == 0);
     }
 }

@@ -54,19 +54,19 @@ static int tear_down(void **state) {
     } while (0)
 
 /* Reads the numbers of a file that `weft predict --no-header` wrote. */
-static int numbers(const char *name, float *out, int most) {
+static int numbers(const char *name, double *out, int most) {
     FILE *file = fopen(in(name), "r");
     int n = 0;
     assert_non_null(file);
-    while (n < most && fscanf(file, "%f", &out[n]) == 1) n++;
+    while (n < most && fscanf(file, "%lf", &out[n]) == 1) n++;
     fclose(file);
     return n;
 }
 
-static void assert_near(const float *got, const float *wanted, int n, double tolerance) {
+static void assert_near(const double *got, const double *wanted, int n, double tolerance) {
     for (int i = 0; i < n; i++)
         if (!(got[i] - wanted[i] <= tolerance && wanted[i] - got[i] <= tolerance))
-            fail_msg("number %d: %.9g, wanted %.9g", i, (double)got[i], (double)wanted[i]);
+            fail_msg("number %d: %.9g, wanted %.9g", i, got[i], wanted[i]);
 }
 
 struct text {
@@ -101,8 +101,8 @@ static void test_classes(void **state) {
     NEED_COMMAND();
     weft_run *run;
     weft_predictions said;
-    float wanted[9], answers[9];
-    static const float rows[6] = {1.5f, 2, 3.5f, 4, 0.5f, 1};
+    double wanted[9], answers[9];
+    static const double rows[6] = {1.5, 2, 3.5, 4, 0.5, 1};
     write_table("table.csv", "kind");
     shell("$W train mlp --data table.csv --run classes --set train.epochs=3 --quiet >/dev/null 2>&1%s", "");
     shell("printf 'b,a\\n2,1.5\\n4,3.5\\n1,.5\\n' >new.csv; $W predict classes new.csv --no-header "
@@ -139,7 +139,7 @@ static void test_classes(void **state) {
     weft_predictions_free(&said);
     assert_null(said.values);
     /* what cannot be predicted */
-    assert_int_equal(weft_run_predict(run, (float[]){NAN, 0}, 1, answers), WEFT_ERR_FORMAT);
+    assert_int_equal(weft_run_predict(run, (double[]){NAN, 0}, 1, answers), WEFT_ERR_FORMAT);
     assert_int_equal(weft_run_predict_pixels(run, (uint8_t[]){1, 2}, 1, answers), WEFT_ERR_ARGUMENT);
     assert_non_null(strstr(weft_last_error(ctx), "weft_run_predict"));
     assert_int_equal(weft_run_predict_file(run, in("none.csv"), &said), WEFT_ERR_IO);
@@ -156,7 +156,7 @@ static void test_mixed(void **state) {
     NEED_COMMAND();
     weft_run *run;
     weft_predictions said;
-    float answers[6];
+    double answers[6];
     FILE *file = fopen(in("mixed.csv"), "w");
     assert_non_null(file);
     fprintf(file, "Sex,Age,Since,Survived\n");
@@ -195,8 +195,8 @@ static void test_numbers(void **state) {
     (void)state;
     NEED_COMMAND();
     weft_run *run;
-    float wanted[2], answers[2];
-    static const float rows[4] = {1.5f, 2, 3.5f, 4};
+    double wanted[2], answers[2];
+    static const double rows[4] = {1.5, 2, 3.5, 4};
     write_table("line.csv", "price");
     shell("$W train linear --data line.csv --run numbers --set train.epochs=200 --quiet >/dev/null 2>&1%s",
           "");
@@ -208,11 +208,29 @@ static void test_numbers(void **state) {
     assert_true(weft_run_step(run) > 0);
     assert_int_equal(weft_run_predict(run, rows, 2, answers), WEFT_OK);
     assert_near(answers, wanted, 2, 2e-3);
-    assert_near(answers, (float[]){990, 1010}, 2, 40); /* in the units of the target */
+    assert_near(answers, (double[]){990, 1010}, 2, 40); /* in the units of the target */
     weft_run_close(run);
     assert_int_equal(weft_run_open_checkpoint(ctx, in("numbers"), "7x", &run), WEFT_ERR_ARGUMENT);
     assert_null(run);
     assert_int_equal(weft_run_open_checkpoint(ctx, in("numbers"), "123456", &run), WEFT_ERR_IO);
+}
+
+/* Rows and answers are doubles: floats cannot hold seconds since 1970. */
+static void test_seconds(void **state) {
+    (void)state;
+    NEED_COMMAND();
+    weft_run *run;
+    double answers[2];
+    FILE *file = fopen(in("time.csv"), "w");
+    assert_non_null(file);
+    fprintf(file, "t,end\n");
+    for (int i = 0; i < 100; i++) fprintf(file, "%d,%d\n", 1751822820 + i, 1751822820 + 3 * i);
+    fclose(file);
+    shell("$W train linear --data time.csv --run seconds --quiet >/dev/null 2>&1%s", "");
+    assert_int_equal(weft_run_open(ctx, in("seconds"), &run), WEFT_OK);
+    assert_int_equal(weft_run_predict(run, (double[]){1751822821, 1751822870}, 2, answers), WEFT_OK);
+    assert_near(answers, (double[]){1751822823, 1751822970}, 2, 1e-2);
+    weft_run_close(run);
 }
 
 /* An idx file of bytes: 12 images of 8 x 8 whose class is where they are bright. */
@@ -237,7 +255,7 @@ static void test_pixels(void **state) {
     weft_run *run;
     weft_predictions said;
     uint8_t pixels[12 * 64];
-    float answers[24];
+    double answers[24];
     write_images(pixels);
     shell("$W train cnn --data small-images-idx3-ubyte --run images --set train.steps=10 --set train.batch=4 "
           "--quiet >/dev/null 2>&1%s",
@@ -250,7 +268,7 @@ static void test_pixels(void **state) {
     assert_memory_equal(answers, said.values, sizeof answers);
     weft_predictions_free(&said);
     for (int i = 0; i < 12; i++)
-        assert_near((float[]){answers[2 * i] + answers[2 * i + 1]}, (float[]){1}, 1, 1e-5);
+        assert_near((double[]){answers[2 * i] + answers[2 * i + 1]}, (double[]){1}, 1, 1e-5);
     assert_int_equal(weft_run_predict(run, answers, 1, answers), WEFT_ERR_ARGUMENT);
     assert_non_null(strstr(weft_last_error(ctx), "weft_run_predict_pixels"));
     weft_run_close(run);
@@ -299,7 +317,7 @@ static void test_text(void **state) {
     options.tokens = 3;
     options.temperature = -1;
     assert_int_equal(weft_run_generate(run, &options, collect, &said), WEFT_ERR_ARGUMENT);
-    assert_int_equal(weft_run_predict(run, (float[]){1}, 1, (float[]){0}), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_run_predict(run, (double[]){1}, 1, (double[]){0}), WEFT_ERR_ARGUMENT);
     weft_run_close(run);
 }
 
@@ -334,7 +352,7 @@ static void test_pairs(void **state) {
     NEED_COMMAND();
     weft_run *run;
     weft_predictions said;
-    float wanted[4], answers[4];
+    double wanted[4], answers[4];
     static const char *const cells[4] = {"the weft", "the warp", "a loom goes under", "the loom"};
     if (system("python3 -c '' 2>/dev/null") != 0) skip();
     shell("python3 \"${WEFT_SOURCE_DIR:-$OLDPWD}/tests/train/make_published.py\" bert --encoder%s", "");
@@ -392,9 +410,9 @@ static void test_trust(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes), cmocka_unit_test(test_mixed), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_pixels),  cmocka_unit_test(test_text),  cmocka_unit_test(test_no_run),
-        cmocka_unit_test(test_pairs),   cmocka_unit_test(test_trust),
+        cmocka_unit_test(test_classes), cmocka_unit_test(test_mixed),  cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_seconds), cmocka_unit_test(test_pixels), cmocka_unit_test(test_text),
+        cmocka_unit_test(test_no_run),  cmocka_unit_test(test_pairs),  cmocka_unit_test(test_trust),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
