@@ -60,7 +60,9 @@ static double weft_seconds(const unsigned char *jpeg, unsigned long size, int si
     const double begin = seconds();
     for (int i = 0; i < runs; i++) {
         weft__image image;
-        need(weft__image_decode_for(NULL, jpeg, size, "photo", 3, side, side, &image) == WEFT_OK);
+        need(weft__image_decode(NULL, jpeg, size, "photo",
+                                &(weft_image_folder_options){.channels = 3, .rows = side, .columns = side},
+                                &image) == WEFT_OK);
         need(weft__image_fit(NULL, &image, side, side, planes) == WEFT_OK);
         weft__image_free(NULL, &image);
     }

@@ -68,6 +68,8 @@ typedef struct weft_image_folder_options {
     bool skip_bad;      /* leave out images that cannot be read; the result tells why */
     bool in_files; /* find the files, but leave the pixels in them: see weft_image_options.files. Only files
                       that the shape depends on are read, so bad ones are not found */
+    int64_t max_pixels; /* of a file, before it is resampled: an image that declares more cannot be read.
+                           0: 2^27 */
 } weft_image_folder_options;
 
 /* Tar files that hold images. They belong to a weft_image_folder. */
@@ -167,7 +169,8 @@ typedef struct weft_csv_options {
                                    another label is an error. NULL: found in the file */
     size_t class_count;         /* of `classes` */
     bool allow_nonfinite;       /* accept nan, inf and -inf as numbers */
-    size_t max_bytes;           /* as in weft_read_file */
+    size_t max_bytes;           /* as in weft_read_file; of Parquet files: of all rows as csv text. 0: a
+                                   Parquet file may become 256 MiB and 64 times its size */
     bool text;     /* read the feature columns as text: weft_table.cells; `features` stays empty */
     bool patterns; /* a name of `columns` may be a pattern with * and ?. -NAME leaves out columns; if nothing
                       else is named, all others are read. A column of exactly this name is preferred */
@@ -210,7 +213,7 @@ WEFT_API void weft_table_free(weft_context *ctx, weft_table *table);
 
 /* Reads a csv file, or Parquet files: one, or those of a folder, of a pattern ("houses/part-*.parquet") or of
  * a range ("houses/part-{000..012}.parquet"). DuckDB's library (libduckdb, opened at run time;
- * WEFT_DUCKDB_LIB names it) writes a Parquet file as csv first; without it the error is WEFT_ERR_IO.
+ * WEFT_DUCKDB_LIB names it) reads Parquet files; without it the error is WEFT_ERR_IO.
  *
  * Several files are one table. Their rows follow each other in the order of the names. All files have the
  * columns of the first one, in any order, with the same types. Other files of the folder are left out.

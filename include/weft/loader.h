@@ -45,6 +45,7 @@ typedef struct weft_image_options {
                                  while the device computes. Borrowed, as the arrays; or NULL */
     const weft_image_member *members; /* [N]: the same for inputs in tar files. Borrowed; or NULL */
     const weft_image_shards *shards;  /* of `members`, borrowed */
+    int64_t max_pixels;               /* as in weft_image_folder_options */
 } weft_image_options;
 
 typedef struct weft_loader_options {

@@ -38,6 +38,15 @@
 #define WEFT__UNPACK_RATIO 32                   /* bytes that a byte of a packed file may become */
 #define WEFT__UNPACK_FREE  ((uint64_t)64 << 20) /* bytes that a packed file may become besides */
 
+/* ---- Parquet files ---- */
+#define WEFT__PARQUET_RATIO 64 /* bytes of text, or of memory, that a byte of a file may become */
+#define WEFT__PARQUET_FREE                                                                                   \
+    ((uint64_t)1 << 28) /* bytes of text, or of memory, that a file may become besides */
+
+/* ---- images ---- */
+#define WEFT__PIXELS_MAX ((int64_t)1 << 27) /* pixels of an image, unless data.image_pixels is set */
+#define WEFT__SCANS_MAX  64                 /* scans of a JPEG file */
+
 /* Takes an amount of work or memory from what is left. False: it is more than is left, and nothing is left
  * then. */
 static inline bool weft__spend(uint64_t *left, uint64_t amount) {

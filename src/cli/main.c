@@ -85,5 +85,9 @@ int main(int argc, char **argv) {
             weft__complain("standard output: %s", errno ? strerror(errno) : "a part of the output is lost");
         code = WEFT__EXIT_IO;
     }
+    /* Without memory, destructors of libraries in C++ would end the process with 127. */
+    void *room = malloc(BUFSIZ);
+    if (!room) _exit(code);
+    free(room);
     return code;
 }

@@ -662,16 +662,16 @@ weft_status weft__parse_csv(weft_context *ctx, const void *bytes, size_t size, c
 /* ---- Parquet files ---- */
 
 /* Reads the rows of one file. Lines are counted as if each file had a header. *most: the bytes that all
- * files may have yet; 0: no limit. */
+ * files may have yet; 0: see weft__parquet_read. */
 static weft_status read_parquet_part(reader *r, weft__parquet *parquet, size_t i, size_t *most) {
-    weft_bytes text;
+    weft__buffer text;
     WEFT_TRY(weft__parquet_read(parquet, i, *most, &text));
     r->line = i > 0;
     r->blank_line = 0;
     r->first_row = r->rows;
-    const weft_status status = read_text(r, (const char *)text.data, text.size);
-    if (*most) *most = *most > text.size ? *most - text.size : 1;
-    weft_bytes_free(r->ctx, &text);
+    const weft_status status = read_text(r, text.text, text.bytes);
+    if (*most) *most = *most > text.bytes ? *most - text.bytes : 1;
+    weft__buffer_free(&text);
     return status;
 }
 

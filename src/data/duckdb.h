@@ -16,20 +16,23 @@ typedef struct weft__duckdb_cell {
 /* Takes a row of a result. The texts are valid until it returns. */
 typedef weft_status weft__duckdb_row(void *user, const weft__duckdb_cell *cells);
 
-enum { WEFT__DUCKDB_CELLS = 2 }; /* most columns of a result */
-
 /* What becomes of the rows of a result. */
 typedef struct weft__duckdb_visit {
     weft__duckdb_row *row;
     void *user;
-    int cells; /* columns, all of the type VARCHAR */
+    size_t cells; /* columns, all of the type VARCHAR */
 } weft__duckdb_visit;
 
-/* Opens the library, and starts a database. path: the file that is to be read, for messages. one_thread: the
- * calling thread does all the work, so rows come in their order. The caller frees *out with
- * weft__duckdb_close. WEFT_ERR_IO: there is no library. */
-weft_status weft__duckdb_open(weft_context *ctx, const char *path, bool one_thread, weft__duckdb **out);
+/* Opens the library, and starts a database. path: the file that is to be read, for messages. The calling
+ * thread does all the work, so rows come in their order, and memory holds few of them. The caller frees *out
+ * with weft__duckdb_close. WEFT_ERR_IO: there is no library. */
+weft_status weft__duckdb_open(weft_context *ctx, const char *path, weft__duckdb **out);
 void weft__duckdb_close(weft__duckdb *db);
+
+/* Limits the memory of later queries to what the open file may become, at least `least` bytes. *most: what
+ * it may become, see base/limits.h. */
+weft_status weft__duckdb_limit(weft_context *ctx, weft__duckdb *db, const char *path, int fd, uint64_t least,
+                               uint64_t *most);
 
 /* Puts a name or a text between quotes, as SQL wants it. */
 void weft__duckdb_quote(weft__buffer *query, const char *text, size_t bytes, char quote);

@@ -85,8 +85,10 @@ static weft_status file_size(weft_context *ctx, int fd, const char *path, size_t
     return WEFT_OK;
 }
 
-weft_status weft__read_open_file(weft_context *ctx, int fd, const char *path, size_t max_bytes,
-                                 weft_bytes *out) {
+/* Reads the bytes of an open regular file without unpacking them. `max_bytes` limits plain files only: packed
+ * files have their own limit. path: for messages. */
+static weft_status read_open_file(weft_context *ctx, int fd, const char *path, size_t max_bytes,
+                                  weft_bytes *out) {
     size_t size = 0;
     uint8_t head[2];
     WEFT_TRY(file_size(ctx, fd, path, &size));
@@ -114,7 +116,7 @@ weft_status weft__read_file(weft_context *ctx, const char *path, weft__declared_
     while (fd < 0 && errno == EINTR);
     if (fd < 0) return weft__fail_io(ctx, "open", path, errno);
     weft_bytes raw = {0};
-    weft_status status = weft__read_open_file(ctx, fd, path, max_bytes, &raw);
+    weft_status status = read_open_file(ctx, fd, path, max_bytes, &raw);
     close(fd); /* opened for reading, so close cannot lose data */
     if (status != WEFT_OK) return status;
     if (!weft__is_gzip(raw.data, raw.size)) {

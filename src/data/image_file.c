@@ -4,15 +4,15 @@
 
 #include <png.h>
 
+#include "base/limits.h"
 #include "data/image_formats.h"
 
-#define PIXELS_MAX ((int64_t)1 << 28) /* pixels of an image: 16,384 x 16,384 */
-
 weft_status weft__image_check(weft_context *ctx, const weft__encoded *file, int64_t rows, int64_t columns) {
-    if (rows > 0 && columns > 0 && rows <= PIXELS_MAX / columns) return WEFT_OK;
+    if (rows > 0 && columns > 0 && rows <= file->most / columns) return WEFT_OK;
     return weft__fail(ctx, WEFT_ERR_FORMAT,
-                      "%s: the image declares %lld x %lld pixels; 1 to %lld are allowed", file->name,
-                      (long long)columns, (long long)rows, (long long)PIXELS_MAX);
+                      "%s: the image declares %lld x %lld pixels; 1 to %lld are allowed: scale it down, or "
+                      "raise data.image_pixels",
+                      file->name, (long long)columns, (long long)rows, (long long)file->most);
 }
 
 weft_status weft__image_new(weft_context *ctx, const weft__encoded *file, int64_t rows, int64_t columns,
@@ -63,18 +63,22 @@ void weft__image_pack(weft__image *p, int64_t stored) {
 
 static weft_status read_png(weft_context *ctx, png_image *image, const weft__encoded *file,
                             weft__image *out) {
-    const int64_t own = image->format & PNG_FORMAT_FLAG_COLOR ? 3 : 1;
-    image->format = PNG_FORMAT_RGBA;
+    const int64_t own = image->format & PNG_FORMAT_FLAG_COLOR ? 3 : 1,
+                  channels = file->channels ? file->channels : own;
+    /* without opacity, or libpng would blend the colours with it */
+    image->format = image->format & PNG_FORMAT_FLAG_ALPHA ? PNG_FORMAT_RGBA
+                    : own == 1 && channels == 1           ? PNG_FORMAT_GRAY
+                                                          : PNG_FORMAT_RGB;
+    const int64_t stored = PNG_IMAGE_PIXEL_SIZE(image->format);
     /* Programs that write 16 bits rarely note the curve of brightness. Then it is that of 8 bits. */
     image->flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
-    WEFT_TRY(weft__image_new(ctx, file, image->height, image->width, 4, file->channels ? file->channels : own,
-                             out));
+    WEFT_TRY(weft__image_new(ctx, file, image->height, image->width, stored, channels, out));
     const bool read = png_image_finish_read(image, NULL, out->pixels, 0, NULL) != 0;
     if (!read || image->warning_or_error > 1) {
         weft__image_free(ctx, out);
         return weft__image_damaged(ctx, file, image->message);
     }
-    weft__image_pack(out, 4);
+    weft__image_pack(out, stored);
     return WEFT_OK;
 }
 
@@ -108,19 +112,16 @@ static bool begins_with(const uint8_t *bytes, size_t size, const char *begin, si
 }
 
 weft_status weft__image_decode(weft_context *ctx, const void *bytes, size_t size, const char *name,
-                               int64_t channels, weft__image *out) {
-    return weft__image_decode_for(ctx, bytes, size, name, channels, 0, 0, out);
-}
-
-weft_status weft__image_decode_for(weft_context *ctx, const void *bytes, size_t size, const char *name,
-                                   int64_t channels, int64_t rows, int64_t columns, weft__image *out) {
+                               const weft_image_folder_options *options, weft__image *out) {
+    const weft_image_folder_options none = {0}, *o = options ? options : &none;
     const int orientation = weft__exif_orientation(bytes, size);
     const weft__encoded file = {.bytes = bytes,
                                 .size = size,
                                 .name = name,
-                                .channels = channels,
-                                .rows = orientation > 4 ? columns : rows,
-                                .columns = orientation > 4 ? rows : columns};
+                                .channels = o->channels,
+                                .most = o->max_pixels ? o->max_pixels : WEFT__PIXELS_MAX,
+                                .rows = orientation > 4 ? o->columns : o->rows,
+                                .columns = orientation > 4 ? o->rows : o->columns};
     *out = (weft__image){0};
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (begins_with(bytes, size, formats[i].begin, formats[i].size)) {

@@ -29,15 +29,15 @@ static inline int64_t weft__image_columns(const weft__image *p) {
     return p->orientation > 4 ? p->rows : p->columns;
 }
 
-/* Decodes a PNG, JPEG, GIF, WebP or BMP file; its first bytes tell which. `channels` is 1 or 3, or 0 for the
- * channels of the file. An alpha channel is dropped. The caller frees `out` with weft__image_free. */
+/* Decodes a PNG, JPEG, GIF, WebP or BMP file; its first bytes tell which. options: its channels (0: those of
+ * the file), the most pixels, and rows x columns, to which the image will be fitted; NULL: all are 0. An
+ * alpha channel is dropped. The caller frees `out` with weft__image_free.
+ *
+ * A JPEG that will be fitted is decoded at a half, a quarter or an eighth of its size, if that is still twice
+ * what is needed: this takes a fraction of the time. Otherwise it keeps its planes of luma and chroma, since
+ * scaling these takes less time than making colours of them. */
 weft_status weft__image_decode(weft_context *ctx, const void *bytes, size_t size, const char *name,
-                               int64_t channels, weft__image *out);
-/* The same for an image that will be fitted to rows x columns. A JPEG is then decoded at a half, a quarter or
- * an eighth of its size, if that is still twice what is needed: this takes a fraction of the time. Otherwise
- * it keeps its planes of luma and chroma, since scaling these takes less time than making colours of them. */
-weft_status weft__image_decode_for(weft_context *ctx, const void *bytes, size_t size, const char *name,
-                                   int64_t channels, int64_t rows, int64_t columns, weft__image *out);
+                               const weft_image_folder_options *options, weft__image *out);
 void weft__image_free(weft_context *ctx, weft__image *image);
 
 /* Gives plane 0, 1 or 2 of an image that has planes. They lie one after the other. */

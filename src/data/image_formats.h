@@ -12,6 +12,7 @@ typedef struct weft__encoded {
     size_t size;
     const char *name; /* for messages */
     int64_t channels; /* wanted: 1 or 3, or 0 for the channels of the file */
+    int64_t most;     /* pixels that it may have */
     /* the size, as stored, that the image will be scaled to; 0: not known. A decoder may return an image that
        is smaller than the file says, but at least twice as large as this */
     int64_t rows, columns;

@@ -91,6 +91,7 @@ static weft_status read_gif(weft_context *ctx, GifFileType *gif, const weft__enc
     const ColorMapObject *map = p->ColorMap ? p->ColorMap : gif->SColorMap;
     if (!map || p->Width < 1 || p->Height < 1)
         return weft__image_damaged(ctx, file, map ? "its picture is empty" : "it has no palette");
+    WEFT_TRY(weft__image_check(ctx, file, p->Height, p->Width)); /* it may be larger than the canvas */
     const int64_t rows = gif->SHeight > 0 ? gif->SHeight : p->Height,
                   columns = gif->SWidth > 0 ? gif->SWidth : p->Width;
     WEFT_TRY(weft__image_new(ctx, file, rows, columns, 3, file->channels ? file->channels : 3, out));

@@ -4,12 +4,30 @@
 
 #include <turbojpeg.h>
 
+#include "base/limits.h"
 #include "data/image_formats.h"
 
 /* Tells whether the file is cut or unreadable. libjpeg-turbo fills missing pixels with grey and only warns.
  * It also warns about harmless padding, so the text of the warning decides. */
 static bool is_cut(tjhandle jpeg) {
     return tjGetErrorCode(jpeg) == TJERR_FATAL || strstr(tjGetErrorStr2(jpeg), "remature end") != NULL;
+}
+
+/* Counts the scans up to the end of the image. A scan takes as long as the whole image, however few bytes it
+ * has: a progressive file has about ten. Goes from marker to marker as libjpeg-turbo does: segments have a
+ * length, and the pixels behind that of a scan hold 0xff only with 0 or a restart marker. */
+static int count_scans(const weft__encoded *file) {
+    enum { TEM = 1, RST0 = 0xd0, SOI = 0xd8, EOI = 0xd9, SOS = 0xda, FILL = 0xff };
+    const uint8_t *at = file->bytes, *end = at + file->size;
+    int scans = 0;
+    while ((at = memchr(at, FILL, (size_t)(end - at))) && end - at >= 4 && at[1] != EOI) {
+        const int marker = at[1];
+        const bool bare = marker <= TEM || (marker >= RST0 && marker <= SOI);
+        const int64_t skipped = marker == FILL ? 1 : bare ? 2 : 2 + (int64_t)weft__be16(at + 2);
+        scans += marker == SOS;
+        at += weft__smaller(skipped, end - at);
+    }
+    return scans;
 }
 
 /* Converts cyan, magenta, yellow and black to red, green and blue, in place. Programs for print store inks
@@ -39,12 +57,14 @@ static bool keeps_planes(const weft__encoded *file, int width, int height, int s
 static weft_status planes_new(weft_context *ctx, const weft__encoded *file, int width, int height,
                               int sampling, weft__image *out) {
     const int across = tjMCUWidth[sampling] / 8, down = tjMCUHeight[sampling] / 8;
-    WEFT_TRY(weft__image_new(ctx, file, height + down - 1, width + across - 1, 3, 3, out));
-    out->rows = height;
-    out->columns = width;
-    out->chroma_across = across;
-    out->chroma_down = down;
-    return WEFT_OK;
+    const size_t bytes = 3 * (size_t)(height + down - 1) * (size_t)(width + across - 1);
+    *out = (weft__image){.pixels = weft__alloc(ctx, bytes),
+                         .rows = height,
+                         .columns = width,
+                         .channels = 3,
+                         .chroma_across = across,
+                         .chroma_down = down};
+    return out->pixels ? WEFT_OK : weft__fail_oom(ctx, bytes, file->name);
 }
 
 static bool decode_planes(tjhandle jpeg, const weft__encoded *file, const weft__image *p) {
@@ -80,6 +100,12 @@ static weft_status read_jpeg(weft_context *ctx, tjhandle jpeg, const weft__encod
     tjscalingfactor scale;
     WEFT_TRY(
         weft__image_check(ctx, file, height, width)); /* a progressive file is decoded in full size first */
+    if (count_scans(file) > WEFT__SCANS_MAX)
+        return weft__fail(
+            ctx, WEFT_ERR_FORMAT,
+            "%s: the image has more than %d scans, each of which takes as long as an image: save "
+            "it again, as a JPEG or PNG",
+            file->name, WEFT__SCANS_MAX);
     choose_size(file, width, height, &scale);
     const bool planes = scale.denom == 1 && channels == 3 && space == TJCS_YCbCr &&
                         keeps_planes(file, width, height, sampling);

@@ -21,15 +21,14 @@ static weft_status name_image(weft_context *ctx, const weft__image_files *files,
     return WEFT_OK;
 }
 
-/* Reads an image. Unless rows is 0, it may be smaller than the file, but not than what is wanted. */
+/* Reads an image. If rows and columns are wanted, it may be smaller than the file, but not than these. */
 static weft_status read_image(weft_context *ctx, const weft__image_files *files, size_t i, const char *name,
-                              int64_t rows, int64_t columns, weft__image *out) {
+                              const weft_image_folder_options *wanted, weft__image *out) {
     weft_bytes bytes;
     *out = (weft__image){0};
     WEFT_TRY(files->shards ? weft__shards_image(ctx, files->shards, &files->members[i], &bytes)
                            : weft_read_file(ctx, name, 0, &bytes));
-    const weft_status status = weft__image_decode_for(ctx, bytes.data, bytes.size, name,
-                                                      files->options->channels, rows, columns, out);
+    const weft_status status = weft__image_decode(ctx, bytes.data, bytes.size, name, wanted, out);
     weft_bytes_free(ctx, &bytes);
     return status;
 }
@@ -41,9 +40,10 @@ weft_status weft__images_shape(weft_context *ctx, weft__image_files *files) {
     const weft_image_folder_options *o = files->options;
     weft__image image = {.channels = o->channels, .rows = o->rows, .columns = o->columns};
     if (!o->channels || !o->rows) {
+        const weft_image_folder_options whole = {.channels = o->channels, .max_pixels = o->max_pixels};
         weft_status status = WEFT_ERR_FORMAT;
         for (size_t i = 0; i < files->count && is_bad(status); i++)
-            status = read_image(ctx, files, i, files->shards ? "an image" : files->paths[i], 0, 0, &image);
+            status = read_image(ctx, files, i, files->shards ? "an image" : files->paths[i], &whole, &image);
         if (!is_bad(status)) WEFT_TRY(status);
         if (status != WEFT_OK)
             image = (weft__image){.rows = 1, .columns = 1, .channels = 1}; /* all are bad */
@@ -89,7 +89,7 @@ static weft_status place(weft_context *ctx, const weft__image_files *files, size
     const weft_image_folder_options *o = files->options;
     const int64_t *shape = files->shape;
     weft__image image;
-    weft_status status = read_image(ctx, files, i, name, o->rows, o->columns, &image);
+    weft_status status = read_image(ctx, files, i, name, o, &image);
     *bad = is_bad(status);
     WEFT_TRY(status);
     const int64_t rows = weft__image_rows(&image), columns = weft__image_columns(&image);

@@ -37,7 +37,8 @@ void weft__loader_expect(weft_loader *loader, const weft__image_note *notes, boo
 weft_status weft__loader_decode(const weft_loader *loader, const int64_t *starts, uint8_t *planes) {
     const weft_image_options *o = &loader->options.images;
     const size_t batch = (size_t)loader->options.batch;
-    const weft_image_folder_options size = {.channels = o->channels, .rows = o->rows, .columns = o->columns};
+    const weft_image_folder_options size = {
+        .channels = o->channels, .rows = o->rows, .columns = o->columns, .max_pixels = o->max_pixels};
     char **paths = o->files ? weft__array(NULL, batch, sizeof *paths) : NULL,
          **bad = weft__zalloc(NULL, batch * sizeof *bad);
     weft_image_member *members = o->files ? NULL : weft__array(NULL, batch, sizeof *members);

@@ -85,7 +85,7 @@ weft_status weft__parquet_open(weft_context *ctx, const weft__names *files, weft
     p->ctx = ctx;
     p->files = files;
     weft_status status = weft__rows_check(ctx, files->at[0]); /* what is wrong with the file comes first */
-    if (status == WEFT_OK) status = weft__duckdb_open(ctx, files->at[0], false, &p->db);
+    if (status == WEFT_OK) status = weft__duckdb_open(ctx, files->at[0], &p->db);
     if (status == WEFT_OK) return WEFT_OK;
     weft__parquet_close(p);
     *out = NULL;
@@ -178,39 +178,75 @@ static weft_status take_columns(weft__parquet *p, size_t i, int fd) {
 
 /* ---- rows ---- */
 
+static void put_csv_cell(weft__buffer *csv, const char *text, size_t bytes) {
+    bool plain = bytes > 0; /* "" is an empty text, and nothing is null */
+    for (size_t i = 0; plain && i < bytes; i++)
+        plain = text[i] != ',' && text[i] != '"' && text[i] != '\n' && text[i] != '\r';
+    if (plain)
+        weft__buffer_put(csv, text, bytes);
+    else
+        weft__duckdb_quote(csv, text, bytes, '"');
+}
+
+/* The text of a file while it grows. */
+typedef struct csv_text {
+    const char *path;
+    size_t columns;
+    weft__buffer *csv;
+} csv_text;
+
+static weft_status put_csv_row(void *user, const weft__duckdb_cell *cells) {
+    const csv_text *c = user;
+    for (size_t k = 0; k < c->columns; k++) {
+        if (k) weft__buffer_put(c->csv, ",", 1);
+        if (cells[k].text) put_csv_cell(c->csv, cells[k].text, cells[k].bytes);
+    }
+    weft__buffer_put(c->csv, "\n", 1);
+    if (c->csv->full)
+        return weft__fail(c->csv->ctx, WEFT_ERR_FORMAT,
+                          "%s: the rows become more than %zu bytes of text: if that is right, raise "
+                          "data.max_bytes, or write the file as csv",
+                          c->path, c->csv->most);
+    return weft__buffer_check(c->csv);
+}
+
 /* Writes the rows as csv text. DuckDB takes *, ? and [ in a name as a pattern, and a quote would end it, so
  * it gets the names of open files. */
-static weft_status copy_rows(const weft__parquet *p, size_t i, int from, int to) {
-    char rest[200];
+static weft_status put_rows(const weft__parquet *p, size_t i, int from, weft__buffer *csv) {
+    char rest[80];
     weft__buffer query = {0};
-    weft__buffer_put(&query, "COPY (SELECT ", 13);
+    csv_text text = {p->files->at[i], p->columns.count, csv};
     for (size_t k = 0; k < p->columns.count; k++) {
-        if (k) weft__buffer_put(&query, ", ", 2);
-        weft__duckdb_quote(&query, p->columns.at[k], strlen(p->columns.at[k]), '"');
+        const char *name = p->columns.at[k];
+        if (i == 0 && k) weft__buffer_put(csv, ",", 1);
+        if (i == 0) put_csv_cell(csv, name, strlen(name));
+        weft__buffer_put(&query, k ? ", " : "SELECT ", k ? 2 : 7);
+        weft__duckdb_quote(&query, name, strlen(name), '"');
+        weft__buffer_put(&query, "::VARCHAR", 9);
     }
-    snprintf(rest, sizeof rest,
-             " FROM read_parquet('/dev/fd/%d')) TO '/dev/fd/%d' (FORMAT csv, HEADER %s, USE_TMP_FILE false)",
-             from, to, i == 0 ? "true" : "false");
+    if (i == 0) weft__buffer_put(csv, "\n", 1);
+    snprintf(rest, sizeof rest, " FROM read_parquet('/dev/fd/%d')", from);
     weft__buffer_put(&query, rest, strlen(rest) + 1); /* with the final 0 */
+    const weft__duckdb_visit visit = {put_csv_row, &text, p->columns.count};
     const weft_status status = query.failed
                                    ? weft__fail_oom(p->ctx, query.bytes, "a query")
-                                   : weft__duckdb_query(p->ctx, p->db, p->files->at[i], query.text, NULL);
+                                   : weft__duckdb_query(p->ctx, p->db, text.path, query.text, &visit);
     weft__buffer_free(&query);
     return status;
 }
 
-weft_status weft__parquet_read(weft__parquet *p, size_t i, size_t max_bytes, weft_bytes *csv) {
+weft_status weft__parquet_read(weft__parquet *p, size_t i, size_t max_bytes, weft__buffer *csv) {
     const char *path = p->files->at[i];
-    *csv = (weft_bytes){0};
+    uint64_t most = 0;
+    *csv = (weft__buffer){.ctx = p->ctx};
     const int from = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (from < 0) return weft__fail_io(p->ctx, "open", path, errno);
     weft_status status = weft__rows_check(p->ctx, path);
-    FILE *text = status == WEFT_OK ? tmpfile() : NULL;
-    if (status == WEFT_OK && !text) status = weft__fail_io(p->ctx, "open a temporary file for", path, errno);
+    if (status == WEFT_OK) status = weft__duckdb_limit(p->ctx, p->db, path, from, max_bytes, &most);
     if (status == WEFT_OK) status = take_columns(p, i, from);
-    if (status == WEFT_OK) status = copy_rows(p, i, from, fileno(text));
-    if (status == WEFT_OK) status = weft__read_open_file(p->ctx, fileno(text), path, max_bytes, csv);
-    if (text) fclose(text);
+    csv->most = max_bytes ? max_bytes : (size_t)most;
+    if (status == WEFT_OK) status = put_rows(p, i, from, csv);
+    if (status != WEFT_OK) weft__buffer_free(csv);
     close(from);
     return status;
 }

@@ -1,10 +1,11 @@
-/* Parquet files as tables: DuckDB writes each file as csv text. Must not know: what columns are for. Read
+/* Parquet files as tables: each file becomes csv text. Must not know: what columns are for. Read
  * next: parquet.c, csv.c, and for texts parquet_rows.h. */
 #ifndef WEFT_SRC_DATA_PARQUET_H
 #define WEFT_SRC_DATA_PARQUET_H
 
 #include <weft/data.h>
 
+#include "base/buffer.h"
 #include "data/image_found.h"
 
 /* Lists the Parquet files of a path in the order of their names: a file, or those of a folder, a pattern or a
@@ -23,8 +24,8 @@ weft_status weft__parquet_open(weft_context *ctx, const weft__names *files, weft
 void weft__parquet_close(weft__parquet *parquet);
 
 /* Reads file i as csv text: with commas, decimal points, and the columns in the order of file 0, which comes
- * first. Only file 0 has a header. max_bytes: of the text; 0: no limit. The caller frees *csv.
- * WEFT_ERR_FORMAT: the file is damaged, or its columns are not those of file 0. */
-weft_status weft__parquet_read(weft__parquet *parquet, size_t i, size_t max_bytes, weft_bytes *csv);
+ * first. Only file 0 has a header. max_bytes: of the text; 0: as base/limits.h says. The caller frees *csv.
+ * WEFT_ERR_FORMAT: the file is damaged, its columns are not those of file 0, or the text is larger. */
+weft_status weft__parquet_read(weft__parquet *parquet, size_t i, size_t max_bytes, weft__buffer *csv);
 
 #endif

@@ -27,6 +27,7 @@ struct weft__rows {
     uint64_t number, first; /* the file, and the number of its first row in `texts` */
     uint64_t row_bytes;     /* of a text, about; 0: not known */
     uint64_t wanted;        /* rows that were asked for last */
+    uint64_t most, read;    /* bytes of text: that may be read one after the other, and that were */
     weft__buffer select;    /* what a query asks of each row */
 };
 
@@ -44,7 +45,7 @@ weft_status weft__rows_open(weft_context *ctx, const char *path, const char *col
     if (!r) return weft__fail_oom(ctx, sizeof *r, "rows of Parquet files");
     r->ctx = ctx;
     r->column = column;
-    const weft_status status = weft__duckdb_open(ctx, path, true, &r->db);
+    const weft_status status = weft__duckdb_open(ctx, path, &r->db);
     if (status != WEFT_OK) {
         weft__rows_free(r);
         *out = NULL;
@@ -128,7 +129,10 @@ static weft_status take_size(void *user, const weft__duckdb_cell *cells) {
 weft_status weft__rows_measure(weft_context *ctx, weft__rows *r, const weft__rows_file *file,
                                weft__rows_size *size) {
     char query[400];
+    uint64_t most;
     *size = (weft__rows_size){0};
+    WEFT_TRY(weft__duckdb_limit(ctx, r->db, file->path, file->fd, r->most, &most));
+    if (most > r->most) r->most = most;
     WEFT_TRY(list_columns(ctx, r, file));
     snprintf(query, sizeof query,
              "SELECT (SELECT sum(num_rows) FROM parquet_file_metadata('/dev/fd/%d'))::VARCHAR, (SELECT "
@@ -146,10 +150,12 @@ typedef struct reading {
     weft_context *ctx;
     weft__rows *rows;
     const weft__rows_file *file;
+    size_t before; /* bytes of the texts that were kept */
+    bool enough;   /* has a window of texts, so the query ends */
 } reading;
 
 static weft_status take_row(void *user, const weft__duckdb_cell *cells) {
-    const reading *x = user;
+    reading *x = user;
     weft__rows *r = x->rows;
     const uint64_t row = r->first + r->count;
     char number[24];
@@ -169,7 +175,8 @@ static weft_status take_row(void *user, const weft__duckdb_cell *cells) {
     weft__buffer_put(&r->texts, cells[1].text, cells[1].bytes);
     if (r->texts.failed) return weft__fail_oom(x->ctx, r->texts.bytes, "rows of a Parquet file");
     r->ends[r->count++] = r->texts.bytes;
-    return WEFT_OK;
+    x->enough = r->texts.bytes - x->before >= WINDOW;
+    return x->enough ? WEFT_ERR_STATE : WEFT_OK;
 }
 
 /* Forgets all rows but the last ones, which a reader that goes back to the begin of a block needs again. */
@@ -188,7 +195,7 @@ static void forget_rows(weft__rows *r) {
 static weft_status query_rows(weft_context *ctx, weft__rows *r, const weft__rows_file *file, uint64_t row,
                               uint64_t end) {
     char rest[200];
-    reading x = {ctx, r, file};
+    reading x = {ctx, r, file, r->texts.bytes, false};
     weft__buffer query = {0};
     static const char begin[] = "SELECT file_row_number::VARCHAR, ";
     weft__buffer_put(&query, begin, sizeof begin - 1);
@@ -204,7 +211,7 @@ static weft_status query_rows(weft_context *ctx, weft__rows *r, const weft__rows
         status =
             weft__duckdb_query(ctx, r->db, file->path, query.text, &(weft__duckdb_visit){take_row, &x, 2});
     weft__buffer_free(&query);
-    return status;
+    return x.enough ? WEFT_OK : status;
 }
 
 weft_status weft__rows_read(weft_context *ctx, weft__rows *r, const weft__rows_file *file, uint64_t row,
@@ -217,6 +224,7 @@ weft_status weft__rows_read(weft_context *ctx, weft__rows *r, const weft__rows_f
         if (wanted < 2 * r->wanted) wanted = 2 * r->wanted; /* a reader that goes on needs more */
         forget_rows(r);
     } else {
+        r->read = 0;
         weft__buffer_set(&r->texts, "", 0);
         r->count = 0;
         r->number = file->number;
@@ -232,6 +240,12 @@ weft_status weft__rows_read(weft_context *ctx, weft__rows *r, const weft__rows_f
     if (!weft__rows_held(r, file->number, row, &text, &bytes))
         return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: row %" PRIu64 ": the file ends before it", file->path,
                           row);
+    r->read += r->texts.bytes - before;
+    if (r->read > r->most)
+        return weft__fail(ctx, WEFT_ERR_FORMAT,
+                          "%s: row %" PRIu64 ": the rows become more than %" PRIu64
+                          " bytes of text: if that is right, write the file as JSON lines (.jsonl)",
+                          file->path, row, r->most);
     r->row_bytes = (r->texts.bytes - before) / (r->first + r->count - row) + 1;
     return WEFT_OK;
 }

@@ -15,11 +15,6 @@ typedef weft_status (*weft__declared_fn)(weft_context *ctx, const uint8_t *head,
                                          const char *name, uint64_t *total);
 #define WEFT__HEAD_SIZE 10240 /* bytes given to a weft__declared_fn; fewer only if the file is shorter */
 
-/* Reads the bytes of an open regular file without unpacking them. `max_bytes` limits plain files only: packed
- * files have their own limit. path: for messages. */
-weft_status weft__read_open_file(weft_context *ctx, int fd, const char *path, size_t max_bytes,
-                                 weft_bytes *out);
-
 /* Tells whether a file begins as Parquet files do. */
 bool weft__is_parquet(const char *path);
 

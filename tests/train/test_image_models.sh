@@ -129,6 +129,19 @@ expect 3 'more/bat: no class' "$weft" train animals.yaml --run bad "${animals[@]
 expect 2 'images take their classes from the names of their folders' "$weft" train animals.yaml --run bad "${animals[@]}" --set data.labels=[small-labels-idx1-ubyte]
 expect 2 'not numbers to predict' "$weft" train animals.yaml --run bad "${animals[@]}" --set task=regression
 
+# ---- images with more pixels than are allowed ----
+for files in true false; do
+    expect 3 'animals: 12 of 12 images cannot be read' "$weft" train animals.yaml --run bad "${animals[@]}" --set data.image_pixels=29 \
+        --set model.image=[3,4,4] --set data.in_files=$files
+    check "each is named" grep -q 'animals/cat/00.png: the image declares 6 x 5 pixels; 1 to 29 are allowed: .*data.image_pixels' err
+done
+expect 0 '' "$weft" train animals.yaml --run exact "${animals[@]}" --set data.image_pixels=30 --set train.epochs=1 --set data.in_files=true
+sed 's/^  image_pixels: 30 /  image_pixels: 29 /' exact/config.yaml >config.new && mv config.new exact/config.yaml
+expect 3 '1 of 1 images cannot be read' "$weft" predict exact animals/cat/00.png
+check "and why" grep -q 'animals/cat/00.png: the image declares 6 x 5 pixels; 1 to 29 are allowed' err
+expect 0 '' "$weft" resume exact --set data.image_pixels=30 --set train.epochs=2 --quiet
+expect 2 'data.image_pixels' "$weft" train animals.yaml --run bad "${animals[@]}" --set data.image_pixels=0
+
 # ---- images that cannot be read ----
 expect 0 '' "$weft" train animals.yaml --run clean "${animals[@]}" --set train.epochs=2
 head -c 60 animals/cat/03.png >animals/cat/cut.png

@@ -726,6 +726,8 @@ static const struct {
     {WEFT__KEY_train_loss_scale_every, WEFT__KEY_train_precision, "f16"},
     {WEFT__KEY_data_max_vocabulary, WEFT__KEY_data_tokenizer, "word"},
     {WEFT__KEY_data_in_files, WEFT__KEY_data_source, "images|text|bytes|tokens"},
+    {WEFT__KEY_data_image_pixels, WEFT__KEY_data_source, "images"},
+    {WEFT__KEY_data_max_bytes, WEFT__KEY_data_source, "csv"},
     {WEFT__KEY_model_rotary_base, WEFT__KEY_model_positions, "rotary"},
     {WEFT__KEY_model_rotary_pairs, WEFT__KEY_model_positions, "rotary"},
 };

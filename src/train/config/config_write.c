@@ -357,6 +357,8 @@ static bool counts(const weft__config *config, weft__config_key key, const char 
     case WEFT__KEY_data_labels:
     case WEFT__KEY_data_tokenizer_path:
     case WEFT__KEY_data_in_files: /* gives the same bits */
+    case WEFT__KEY_data_image_pixels:
+    case WEFT__KEY_data_max_bytes:
     case WEFT__KEY_model_init:
     case WEFT__KEY_train_steps:
     case WEFT__KEY_train_epochs:

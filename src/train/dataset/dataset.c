@@ -99,6 +99,7 @@ weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, co
     memset(dataset, 0, sizeof *dataset);
     WEFT_TRY(weft__config_check_data(config));
     dataset->task = (weft__task)config->task;
+    dataset->max_pixels = config->data_image_pixels;
     if (!is_text(config)) {
         if (run) WEFT_TRY(weft__dataset_describe(ctx, config, run, dataset));
         return weft__dataset_read_tables(ctx, config, dataset);
@@ -265,7 +266,8 @@ weft_image_options weft__dataset_images(const weft__dataset *d, const weft__imag
                                   .deviation = d->pixel_deviation,
                                   .files = places->files,
                                   .members = places->members,
-                                  .shards = places->shards};
+                                  .shards = places->shards,
+                                  .max_pixels = d->max_pixels};
     if (in_files && d->mean) { /* an autoencoder: see weft__dataset_scale_pixels */
         static const float zero[4], most[4] = {255, 255, 255, 255};
         options.mean = zero;
@@ -538,6 +540,7 @@ weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config
     json_t *object;
     memset(dataset, 0, sizeof *dataset);
     dataset->task = (weft__task)config->task;
+    dataset->max_pixels = config->data_image_pixels;
     if (weft__config_is(config, WEFT__TRAIT_TEXTS))
         WEFT_TRY(weft__dataset_text_tokenizer(ctx, config, dataset));
     if (is_text(config) && !weft__is_run(run)) return given_tokenizer(ctx, config, dataset);

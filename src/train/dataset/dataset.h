@@ -53,6 +53,7 @@ typedef struct weft__dataset {
     /* images in tar files: a weft_image_member for each sample, instead of its path */
     weft_array members[WEFT__SPLIT_COUNT];
     weft_image_shards *shards[WEFT__SPLIT_COUNT]; /* of validation: may be those of training */
+    int64_t max_pixels;                           /* that an image file may have: data.image_pixels */
     int64_t tars;                          /* tar files of the training data; 0: they are no tar files */
     double memory_needed;                  /* bytes that the pixels would take in memory */
     uint64_t memory_free;                  /* bytes, if they decided about in_files; else 0 */

@@ -24,6 +24,7 @@ weft_status weft__dataset_csv_options(weft_context *ctx, const weft__config *con
                                   .columns = (const char *const *)config->data_columns.values,
                                   .column_count = config->data_columns.count,
                                   .patterns = true,
+                                  .max_bytes = (size_t)config->data_max_bytes,
                                   .f64 = true,
                                   .target = target ? config->data_target : NULL,
                                   .weight = target ? config->data_weight : NULL,

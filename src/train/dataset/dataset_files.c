@@ -110,7 +110,7 @@ weft_status weft__dataset_pixels(const weft__dataset *d, weft__split split, int6
     }
     if (!*room && !(*room = weft__array(NULL, bytes, 1))) return weft__fail_oom(NULL, bytes, "an image");
     const weft_image_folder_options size = {
-        .channels = d->sample[0], .rows = d->sample[1], .columns = d->sample[2]};
+        .channels = d->sample[0], .rows = d->sample[1], .columns = d->sample[2], .max_pixels = d->max_pixels};
     const weft__image_note *note = (const weft__image_note *)d->notes[split].data + sample;
     char *bad = NULL;
     const weft_image_member *members = d->members[split].data;

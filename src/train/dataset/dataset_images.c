@@ -12,6 +12,7 @@ void weft__dataset_image_size(const weft__config *config, const weft__dataset *d
     options->channels = shape[0];
     options->rows = shape[1];
     options->columns = shape[2];
+    options->max_pixels = config->data_image_pixels;
 }
 
 /* ---- what was skipped ---- */

@@ -63,7 +63,7 @@ static void test_png(void **state) {
     for (int f = 0; f < 3; f++) {
         const size_t size = make_png(5, 7, formats[f], file);
         const int channels = f == 0 ? 1 : 3;
-        assert_int_equal(weft__image_decode(NULL, file, size, "f.png", 0, &image), WEFT_OK);
+        assert_int_equal(weft__image_decode(NULL, file, size, "f.png", NULL, &image), WEFT_OK);
         assert_int_equal(image.rows, 5);
         assert_int_equal(image.columns, 7);
         assert_int_equal(image.channels, channels);
@@ -72,13 +72,15 @@ static void test_png(void **state) {
                 assert_int_equal(image.pixels[i * channels + c], pixel(i / 7, i % 7, c));
         weft__image_free(NULL, &image);
         for (size_t cut = 8; cut < size - 12; cut++) { /* the last 12 bytes are only the end marker */
-            expect_message(weft__image_decode(NULL, file, cut, "f.png", 0, &image), WEFT_ERR_FORMAT,
+            expect_message(weft__image_decode(NULL, file, cut, "f.png", NULL, &image), WEFT_ERR_FORMAT,
                            "f.png: the image is damaged, or cut off at byte", NULL);
             assert_null(image.pixels);
         }
     }
     const size_t size = make_png(5, 7, PNG_FORMAT_RGB, file); /* the luma of the colour */
-    assert_int_equal(weft__image_decode(NULL, file, size, "f.png", 1, &image), WEFT_OK);
+    assert_int_equal(
+        weft__image_decode(NULL, file, size, "f.png", &(weft_image_folder_options){.channels = 1}, &image),
+        WEFT_OK);
     for (int i = 0; i < 35; i++)
         assert_near(image.pixels[i],
                     (int)(0.299 * pixel(i / 7, i % 7, 0) + 0.587 * pixel(i / 7, i % 7, 1) +
@@ -93,26 +95,31 @@ static void test_jpeg(void **state) {
     static const int colours[] = {200, 100, 50};
     weft__image image;
     size_t size = make_jpeg(21, 35, true, file);
-    assert_int_equal(weft__image_decode(NULL, file, size, "f.jpg", 0, &image), WEFT_OK);
+    assert_int_equal(weft__image_decode(NULL, file, size, "f.jpg", NULL, &image), WEFT_OK);
     assert_int_equal(image.channels, 3);
     assert_int_equal(image.rows, 21);
     assert_int_equal(image.columns, 35);
     for (int i = 0; i < 21 * 35 * 3; i++) assert_near(image.pixels[i], colours[i % 3], 2);
     weft__image_free(NULL, &image);
-    assert_int_equal(weft__image_decode(NULL, file, size, "f.jpg", 1, &image), WEFT_OK);
+    assert_int_equal(
+        weft__image_decode(NULL, file, size, "f.jpg", &(weft_image_folder_options){.channels = 1}, &image),
+        WEFT_OK);
     for (int i = 0; i < 21 * 35; i++) assert_near(image.pixels[i], 124, 2);
     weft__image_free(NULL, &image);
     for (size_t cut = 3; cut < size - 4; cut++)
-        expect_message(weft__image_decode(NULL, file, cut, "f.jpg", 0, &image), WEFT_ERR_FORMAT,
+        expect_message(weft__image_decode(NULL, file, cut, "f.jpg", NULL, &image), WEFT_ERR_FORMAT,
                        "f.jpg: the image is damaged, or cut off at byte", NULL);
     for (size_t i = 0; i + 9 < size; i++) /* the header now declares 65,500 x 65,500 */
         if (file[i] == 0xff && file[i + 1] == 0xc0) memcpy(file + i + 5, "\xff\xdc\xff\xdc", 4);
-    expect_message(weft__image_decode(NULL, file, size, "f.jpg", 0, &image), WEFT_ERR_FORMAT,
+    expect_message(weft__image_decode(NULL, file, size, "f.jpg", NULL, &image), WEFT_ERR_FORMAT,
                    "f.jpg: the image declares 65500 x 65500 pixels", NULL);
-    expect_message(weft__image_decode_for(NULL, file, size, "f.jpg", 0, 8, 8, &image), WEFT_ERR_FORMAT,
-                   "f.jpg: the image declares 65500 x 65500 pixels", NULL);
+    expect_message(weft__image_decode(NULL, file, size, "f.jpg",
+                                      &(weft_image_folder_options){.rows = 8, .columns = 8}, &image),
+                   WEFT_ERR_FORMAT, "f.jpg: the image declares 65500 x 65500 pixels", NULL);
     size = make_jpeg(8, 9, false, file);
-    assert_int_equal(weft__image_decode(NULL, file, size, "f.jpg", 3, &image), WEFT_OK);
+    assert_int_equal(
+        weft__image_decode(NULL, file, size, "f.jpg", &(weft_image_folder_options){.channels = 3}, &image),
+        WEFT_OK);
     for (int i = 0; i < 8 * 9 * 3; i++) assert_near(image.pixels[i], 77, 1);
     weft__image_free(NULL, &image);
     expect_message(weft__image_decode(NULL, "%PDF-1", 6, "f.pdf", 0, &image), WEFT_ERR_FORMAT,
@@ -403,6 +410,10 @@ static void test_refused(void **state) {
     refuse("all", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT,
            "ant/b.png: this image has 3 channels, 4 rows and 4 columns, but the first image has 3, 8 and 8");
     refuse("all", (weft_image_folder_options){.rows = 3}, WEFT_ERR_ARGUMENT, "rows and columns together");
+    refuse("all", (weft_image_folder_options){.max_pixels = 15}, WEFT_ERR_FORMAT,
+           "4 of 4 images cannot be read; the first: ");
+    refuse("all/cat/z.png", (weft_image_folder_options){.max_pixels = 53}, WEFT_ERR_FORMAT,
+           "z.png: the image declares 9 x 6 pixels; 1 to 53 are allowed");
     refuse("all", (weft_image_folder_options){.channels = 2}, WEFT_ERR_ARGUMENT, "2 channels");
     put("one/dog/y.jpg", "\xff\xd8\xff", 3);
     refuse("one", (weft_image_folder_options){.with_classes = true}, WEFT_ERR_FORMAT,

@@ -6,6 +6,7 @@
 
 #include "data/image_file.h"
 #include "data/image_formats.h"
+#include "fuzz/bounded.h"
 
 #define ROOM 65536
 
@@ -28,7 +29,8 @@ static void put_number(maker *m, uint32_t value, int bytes, bool big) {
 static weft_status decode(const maker *m, int64_t channels, uint8_t *planes, int64_t *rows,
                           int64_t *columns) {
     weft__image image;
-    WEFT_TRY(weft__image_decode(NULL, m->bytes, m->size, "f", channels, &image));
+    WEFT_TRY(weft__image_decode(NULL, m->bytes, m->size, "f",
+                                &(weft_image_folder_options){.channels = channels}, &image));
     *rows = weft__image_rows(&image);
     *columns = weft__image_columns(&image);
     assert_true(*rows * *columns * image.channels <= ROOM);
@@ -45,7 +47,8 @@ static void cut_everywhere(const maker *m, size_t from) {
         uint8_t *copy = malloc(size ? size : 1);
         assert_non_null(copy);
         memcpy(copy, m->bytes, size);
-        if (weft__image_decode(NULL, copy, size, "f", 0, &image) == WEFT_OK) weft__image_free(NULL, &image);
+        if (weft__image_decode(NULL, copy, size, "f", NULL, &image) == WEFT_OK)
+            weft__image_free(NULL, &image);
         free(copy);
     }
 }
@@ -120,7 +123,9 @@ static void test_orientations(void **state) {
         for (int i = 0; i < TALL * WIDE; i++) assert_true(abs(planes[i] - quarter(i / WIDE, i % WIDE)) < 9);
         uint8_t small[4]; /* scaling comes before turning */
         weft__image image;
-        assert_int_equal(weft__image_decode_for(NULL, m.bytes, m.size, "f", 0, 2, 2, &image), WEFT_OK);
+        assert_int_equal(weft__image_decode(NULL, m.bytes, m.size, "f",
+                                            &(weft_image_folder_options){.rows = 2, .columns = 2}, &image),
+                         WEFT_OK);
         assert_int_equal(weft__image_rows(&image), TALL / 8); /* the decoder itself has scaled it */
         assert_int_equal(weft__image_columns(&image), WIDE / 8);
         assert_int_equal(weft__image_fit(NULL, &image, 2, 2, small), WEFT_OK);
@@ -190,8 +195,11 @@ static void check_planes(const maker *m, int rows, int columns) {
     static uint8_t planes[2][3 * ROOM];
     weft__image image;
     for (int k = 0; k < 2; k++) {
-        assert_int_equal(
-            weft__image_decode_for(NULL, m->bytes, m->size, "f", 3, k * rows, k * columns, &image), WEFT_OK);
+        assert_int_equal(weft__image_decode(NULL, m->bytes, m->size, "f",
+                                            &(weft_image_folder_options){
+                                                .channels = 3, .rows = k * rows, .columns = k * columns},
+                                            &image),
+                         WEFT_OK);
         assert_int_equal(image.chroma_across > 0, k);
         assert_int_equal(weft__image_fit(NULL, &image, rows, columns, planes[k]), WEFT_OK);
         weft__image_free(NULL, &image);
@@ -214,11 +222,17 @@ static void test_planes(void **state) {
             check_planes(&m, 50, 30);
             weft__image image;
             for (size_t size = 4; i == 0 && size < m.size - 8; size += 16)
-                expect_message(weft__image_decode_for(NULL, m.bytes, size, "f", 3, 8, 9, &image),
-                               WEFT_ERR_FORMAT, "damaged, or cut off", NULL);
+                expect_message(
+                    weft__image_decode(NULL, m.bytes, size, "f",
+                                       &(weft_image_folder_options){.channels = 3, .rows = 8, .columns = 9},
+                                       &image),
+                    WEFT_ERR_FORMAT, "damaged, or cut off", NULL);
             /* what is not scaled has the colours of the file */
-            assert_int_equal(weft__image_decode_for(NULL, m.bytes, m.size, "f", 3, rows, columns, &image),
-                             WEFT_OK);
+            assert_int_equal(
+                weft__image_decode(
+                    NULL, m.bytes, m.size, "f",
+                    &(weft_image_folder_options){.channels = 3, .rows = rows, .columns = columns}, &image),
+                WEFT_OK);
             assert_int_equal(image.chroma_across, 0);
             weft__image_free(NULL, &image);
         }
@@ -234,10 +248,55 @@ static void test_reduced(void **state) {
     for (size_t i = 0; i < sizeof needed_and_got / sizeof *needed_and_got; i++) {
         const int needed = needed_and_got[i][0], got = needed_and_got[i][1];
         weft__image image;
-        assert_int_equal(weft__image_decode_for(NULL, m.bytes, m.size, "f", 3, needed, needed, &image),
-                         WEFT_OK);
+        assert_int_equal(
+            weft__image_decode(NULL, m.bytes, m.size, "f",
+                               &(weft_image_folder_options){.channels = 3, .rows = needed, .columns = needed},
+                               &image),
+            WEFT_OK);
         assert_true(image.rows == got && image.columns == got);
         weft__image_free(NULL, &image);
+    }
+}
+
+/* Puts a progressive JPEG whose last scan stands `more` times more in it, as often as 0xff before it. */
+static void make_scans(int more, int fill, maker *m) {
+    static const uint8_t grey[64 * 64];
+    uint8_t *jpeg = NULL;
+    unsigned long size = 0, last = 0;
+    tjhandle handle = tjInitCompress();
+    assert_int_equal(
+        tjCompress2(handle, grey, 64, 0, 64, TJPF_GRAY, &jpeg, &size, TJSAMP_GRAY, 90, TJFLAG_PROGRESSIVE),
+        0);
+    tjDestroy(handle);
+    for (unsigned long i = 0; i + 1 < size; i++)
+        if (jpeg[i] == 0xff && jpeg[i + 1] == 0xda) last = i;
+    m->size = 0;
+    put(m, jpeg, 2);
+    put(m, "\xff\xfe\0\xca", 4); /* a comment full of markers, which do not count */
+    for (int i = 0; i < 100; i++) put(m, "\xff\xda", 2);
+    put(m, jpeg + 2, size - 4);
+    for (int i = 0; i < more; i++) {
+        for (int k = 0; k < fill; k++) put(m, "\xff", 1);
+        put(m, jpeg + last, size - 2 - last);
+    }
+    put(m, jpeg + size - 2, 2);
+    tjFree(jpeg);
+}
+
+/* A grey image has 6 scans. Each takes as long as an image, so a file of few bytes could take minutes. */
+static void test_scans(void **state) {
+    (void)state;
+    static maker m;
+    weft__image image;
+    for (int fill = 0; fill < 3; fill++) {
+        make_scans(64 - 6, fill, &m);
+        for (int i = 0; i < 100; i++) put(&m, "\xff\xda", 2); /* behind the end of the image */
+        assert_int_equal(weft__image_decode(NULL, m.bytes, m.size, "f", NULL, &image), WEFT_OK);
+        assert_int_equal(image.pixels[64 * 64 - 1], 0);
+        weft__image_free(NULL, &image);
+        make_scans(65 - 6, fill, &m);
+        expect_message(weft__image_decode(NULL, m.bytes, m.size, "f", NULL, &image), WEFT_ERR_FORMAT,
+                       "f: the image has more than 64 scans", "save it again", NULL);
     }
 }
 
@@ -314,7 +373,7 @@ static void test_png_kinds(void **state) {
         weft__image image;
         make_png(&m, 2, kinds[k].depth, kinds[k].colour, kinds[k].row, kinds[k].bytes, palette,
                  kinds[k].colours);
-        assert_int_equal(weft__image_decode(NULL, m.bytes, m.size, "f", 0, &image), WEFT_OK);
+        assert_int_equal(weft__image_decode(NULL, m.bytes, m.size, "f", NULL, &image), WEFT_OK);
         assert_int_equal(image.channels, kinds[k].channels);
         assert_int_equal(weft__image_fit(NULL, &image, 1, 2, planes), WEFT_OK);
         weft__image_free(NULL, &image);
@@ -399,17 +458,17 @@ static void test_bmp(void **state) {
     check_bmp(&m, 32);
     m.bytes[10] = m.bytes[11] = 0xff; /* where the pixels begin */
     weft__image image;
-    expect_message(weft__image_decode(NULL, m.bytes, m.size, "f", 0, &image), WEFT_ERR_FORMAT,
+    expect_message(weft__image_decode(NULL, m.bytes, m.size, "f", NULL, &image), WEFT_ERR_FORMAT,
                    "f: the image is damaged", "pixels are cut off", NULL);
     make_bmp(&m, 8, false, false, 1);
-    expect_message(weft__image_decode(NULL, m.bytes, m.size, "f", 0, &image), WEFT_ERR_FORMAT,
+    expect_message(weft__image_decode(NULL, m.bytes, m.size, "f", NULL, &image), WEFT_ERR_FORMAT,
                    "a BMP of 8 bits with compression 1", "save it as PNG", NULL);
     make_bmp(&m, 24, false, false, 0);
     memcpy(m.bytes + 18, "\xff\xff\xff\x7f\xff\xff\xff\x7f", 8);
-    expect_message(weft__image_decode(NULL, m.bytes, m.size, "f", 0, &image), WEFT_ERR_FORMAT,
+    expect_message(weft__image_decode(NULL, m.bytes, m.size, "f", NULL, &image), WEFT_ERR_FORMAT,
                    "f: the image is damaged", NULL);
     memcpy(m.bytes + 18, "\0\0\0\0\x01\0\0\0", 8);
-    expect_message(weft__image_decode(NULL, m.bytes, m.size, "f", 0, &image), WEFT_ERR_FORMAT,
+    expect_message(weft__image_decode(NULL, m.bytes, m.size, "f", NULL, &image), WEFT_ERR_FORMAT,
                    "declares 0 x 1 pixels", NULL);
 }
 
@@ -418,7 +477,7 @@ static void test_bmp(void **state) {
 /* Tells whether Weft was built without the library of the format. The message must then say what to do. */
 static bool is_missing(const maker *m, const char *package) {
     weft__image image;
-    if (weft__image_decode(NULL, m->bytes, m->size, "f", 0, &image) == WEFT_OK) {
+    if (weft__image_decode(NULL, m->bytes, m->size, "f", NULL, &image) == WEFT_OK) {
         weft__image_free(NULL, &image);
         return false;
     }
@@ -482,7 +541,7 @@ static void test_gif(void **state) {
         cut_everywhere(&m, 6);
     }
     weft__image image;
-    expect_message(weft__image_decode(NULL, m.bytes, 430, "f", 0, &image), WEFT_ERR_FORMAT,
+    expect_message(weft__image_decode(NULL, m.bytes, 430, "f", NULL, &image), WEFT_ERR_FORMAT,
                    "f: the image is damaged, or cut off at byte 430", NULL);
 }
 
@@ -509,7 +568,7 @@ static void test_webp(void **state) {
     for (int i = 0; i < 105; i++) assert_int_equal(planes[i], i % 35 < 14 ? 200 : i % 7 * 30 + i / 35);
     weft__image image;
     for (size_t size = 12; size < 70; size++)
-        expect_message(weft__image_decode(NULL, m.bytes, size, "f", 0, &image), WEFT_ERR_FORMAT,
+        expect_message(weft__image_decode(NULL, m.bytes, size, "f", NULL, &image), WEFT_ERR_FORMAT,
                        "f: the image is damaged, or cut off at byte", NULL);
     static maker exif;
     put_exif(&exif, false, 3); /* turned by 180 degrees */
@@ -518,13 +577,75 @@ static void test_webp(void **state) {
     assert_int_equal(weft__exif_orientation(m.bytes, m.size), 3);
 }
 
+/* ---- the most pixels ---- */
+
+/* Decodes a file that declares rows x columns: with so many pixels it is read, with fewer it is refused. */
+static void check_most(const maker *m, int rows, int columns, bool fitted) {
+    weft_image_folder_options o = {
+        .rows = fitted ? 4 : 0, .columns = fitted ? 4 : 0, .max_pixels = (int64_t)rows * columns};
+    char size[80];
+    weft__image image;
+    assert_int_equal(weft__image_decode(NULL, m->bytes, m->size, "f", &o, &image), WEFT_OK);
+    weft__image_free(NULL, &image);
+    o.max_pixels--;
+    snprintf(size, sizeof size, "f: the image declares %d x %d pixels; 1 to %d are allowed", columns, rows,
+             rows * columns - 1);
+    expect_message(weft__image_decode(NULL, m->bytes, m->size, "f", &o, &image), WEFT_ERR_FORMAT, size,
+                   "data.image_pixels", NULL);
+    assert_null(image.pixels);
+}
+
+static void test_most(void **state) {
+    (void)state;
+    static maker m;
+    for (int fitted = 0; fitted < 2; fitted++) {
+        make_colours(33, 35, TJSAMP_420, &m);
+        check_most(&m, 33, 35, fitted);
+        make_png(&m, 2, 8, 0, (const uint8_t *)"ab", 2, NULL, 0);
+        check_most(&m, 1, 2, fitted);
+        make_bmp(&m, 24, false, false, 0);
+        check_most(&m, BMP_ROWS, BMP_COLUMNS, fitted);
+        m.size = 0;
+        put(&m, webp, sizeof webp);
+        if (!is_missing(&m, "libwebp-dev")) check_most(&m, 5, 7, fitted);
+        make_gif(&m, 0, 0, false);
+        if (is_missing(&m, "libgif-dev")) continue;
+        check_most(&m, 10, 6, fitted);
+        m.bytes[6] = m.bytes[8] = 1; /* a canvas of 1 x 1 pixels for a picture of 5 x 9 */
+        check_most(&m, 9, 5, fitted);
+    }
+}
+
+/* An image without opacity takes a byte for each channel while it is decoded. */
+static void test_png_memory(void **state) {
+    (void)state;
+    static uint8_t row[16385];
+    static maker m;
+    uLongf size = 4096;
+    uint8_t packed[4096];
+    weft__image image;
+    make_png(&m, 16384, 8, 0, row, 1, NULL, 0);
+    m.size = 8 + 25; /* the signature and the header */
+    assert_int_equal(compress(packed, &size, row, sizeof row), Z_OK);
+    put_chunk(&m, "IDAT", packed, size);
+    put_chunk(&m, "IEND", "", 0);
+    for (int64_t channels = 0; channels <= 3; channels += 3) {
+        bounded b;
+        weft_context ctx = bounded_context(&b, channels ? 3 * 16384 : 16384);
+        const weft_image_folder_options o = {.channels = channels};
+        assert_int_equal(weft__image_decode(&ctx, m.bytes, m.size, "f", &o, &image), WEFT_OK);
+        weft__image_free(&ctx, &image);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orientations), cmocka_unit_test(test_hostile_exif),
         cmocka_unit_test(test_inks),         cmocka_unit_test(test_png_kinds),
         cmocka_unit_test(test_bmp),          cmocka_unit_test(test_gif),
         cmocka_unit_test(test_webp),         cmocka_unit_test(test_planes),
-        cmocka_unit_test(test_reduced),
+        cmocka_unit_test(test_reduced),      cmocka_unit_test(test_scans),
+        cmocka_unit_test(test_most),         cmocka_unit_test(test_png_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

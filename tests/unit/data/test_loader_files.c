@@ -120,6 +120,10 @@ static void test_broken_file(void **state) {
     assert_non_null(strstr(weft_last_error(ctx), "/1/09.png"));
     write_image(9);
     weft_loader_free(loader);
+    loader = open_loader(ctx, &f, (weft_loader_options){.in_order = true, .images.max_pixels = 9});
+    assert_int_equal(weft_loader_get(loader, 0, &batch), WEFT_ERR_FORMAT);
+    assert_non_null(strstr(weft_last_error(ctx), "1 to 9 are allowed"));
+    weft_loader_free(loader);
     weft_image_folder_free(ctx, &f);
 }
 

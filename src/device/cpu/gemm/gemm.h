@@ -223,6 +223,9 @@ typedef struct weft_matmul_library {
 const weft_matmul_library *weft__matmul_library(void);
 /* Returns true if a library can address these operands: one stride is 1, and the leading dimensions fit. */
 bool weft__library_fits(const weft_gemm *g);
+
+/* Must be called before the functions below. WEFT_ERR_OOM: the library would end the process. */
+weft_status weft__library_prepare(weft_context *ctx);
 /* Compute one matmul on the calling thread alone. The library must support the dtype, and the matmul must
  * fit. */
 void weft__library_f32(const weft_gemm *g, const float *a, const float *b, float *c);

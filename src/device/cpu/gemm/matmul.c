@@ -409,6 +409,7 @@ weft_status weft__cpu_matmul_prepare(weft_context *ctx, const weft_heavy_matmul 
         return WEFT_OK;
     }
     plan->library = wants_library(plan);
+    if (plan->library) WEFT_TRY(weft__library_prepare(ctx));
     double flops = 2.0 * (double)mm->m * (double)mm->n * (double)(mm->k > 0 ? mm->k : 1);
     double total = flops * (double)plan->items * slowness((weft_dtype)mm->dtype);
     plan->group = weft__ceil_div(plan->items, clamp((int64_t)(total / 1e6), 1, 64));

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,16 @@ static const char *resolve(void *handle, unsigned need) {
     symbol = dlsym(handle, "omp_set_num_threads");
     memcpy(&call.omp_set_num_threads, &symbol, sizeof symbol);
     return NULL;
+}
+
+/* Libraries in C++ end the process if memory is short while they are opened, or compile kernels. More than 32
+ * MiB come from the system, and go back there. */
+#define ROOM ((size_t)48 << 20)
+
+static bool has_room(weft_context *ctx) {
+    void *room = weft__alloc(ctx, ROOM);
+    weft__free(ctx, room);
+    return room != NULL;
 }
 
 /* Opens a library and restores the thread's floating-point state. Libraries linked with fast-math flags
@@ -188,6 +199,10 @@ static const char *try_openblas(void *handle, bool by_name) {
 /* Opens one file and finds out which library it is. A refused library stays open, since some start threads
  * that run its code. */
 static bool try_file(const char *path, bool by_name) {
+    if (!has_room(NULL)) {
+        cpu_matmul_library_refuse(path, "memory is too short to open it");
+        return false;
+    }
     void *handle = open_keeping_float_state(path);
     if (!handle) {
         if (by_name) {
@@ -259,6 +274,20 @@ const char *weft__cpu_matmul_description(void) {
 }
 
 /* ---- calling ---- */
+
+/* oneDNN compiles its kernels of f32 when it is called first, all at once. */
+weft_status weft__library_prepare(weft_context *ctx) {
+    enum { N = 64 };
+    static atomic_bool ready;
+    static float zeros[3][N * N];
+    if (kind != LIBRARY_DNNL || atomic_load(&ready)) return WEFT_OK;
+    if (!has_room(ctx)) return weft__fail_oom(ctx, ROOM, "the kernels of oneDNN");
+    const int threads = weft__library_enter();
+    (void)call.dnnl_sgemm('N', 'N', N, N, N, 1, zeros[0], N, zeros[1], N, 0, zeros[2], N);
+    weft__library_leave(threads);
+    atomic_store(&ready, true);
+    return WEFT_OK;
+}
 
 /* oneDNN uses as many threads as OpenMP allows for the calling thread, so the number is set to one meanwhile.
  * MKL and OpenBLAS were made sequential when they were opened. */
