@@ -1,6 +1,8 @@
 /* The tensors of a GGUF file, of a safetensors file, or of the files of a sharded model. Must not know:
  * architectures. Read next: load.c. */
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <weft/data.h>
@@ -8,6 +10,7 @@
 
 #include "base/text.h"
 #include "io/json.h"
+#include "io/publish.h"
 #include "published/gguf.h"
 #include "published/published.h"
 #include "published/tensors.h"
@@ -118,7 +121,9 @@ static weft_status open_index(weft__tensors *t, const char *folder, const char *
 static weft_status open_path(weft__tensors *t, const char *folder) {
     char single[4096], index[4096];
     shard *s;
-    if (weft__is_gguf(folder)) {
+    struct stat there;
+    if (stat(folder, &there) != 0) return weft__fail_io(t->ctx, "read", folder, errno);
+    if (S_ISREG(there.st_mode)) {
         WEFT_TRY(add_shard(t, folder, &s));
         return weft__matches("*.safetensors", folder) ? weft_safetensors_open(t->ctx, folder, &s->file)
                                                       : weft__gguf_open(t->ctx, folder, &t->gguf);

@@ -81,7 +81,8 @@ while read -r name kind; do
     }
     row="| \`$name\` | $what | $from |"
     steps=(--set schedule.type=constant --set schedule.warmup=0 --set data.val_fraction=0.25 "${small[@]}")
-    [ "$name" = linear ] || [ "$name" = logistic ] || steps+=(--set train.batch=2)
+    # Over all rows the gradient of a linear model's bias is 0 but for rounding, which Adam would make a step of.
+    [ "$name" = logistic ] || steps+=(--set train.batch=2)
     expect 0 '' "$weft" init "$name" --data "$data" --out "$name.yaml"
     cell resumes "$name"
     cell "$weft" eval "$name-whole"
