@@ -159,8 +159,8 @@ instructions: check-deps ## count the instructions of a step, write them to test
 	@$(MAKE) --no-print-directory all
 	@WEFT_BINARY_DIR=$(abspath $(BUILD)) tests/bench/test_instructions.sh --update
 
-install: all ## install to PREFIX=/usr/local (DESTDIR works too)
-	@cmake --install $(BUILD) --prefix $(PREFIX)
+install: all ## install without debug information to PREFIX=/usr/local (DESTDIR works too)
+	@cmake --install $(BUILD) --prefix $(PREFIX) --strip
 
 clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-portable

@@ -1,5 +1,5 @@
 /* The driver of reverse mode. It sorts the graph between outputs and variables, walks it backwards, and adds
- * up the gradients that flow into each node. Nodes of checkpoint regions are recorded recompute when their
+ * up the gradients that flow into each node. Nodes of checkpoint regions are recorded again when their
  * gradients need them. Broadcasts become sums, so no two gradients are ever added to one element
  * concurrently.
  * Must not know: gradients of single ops. Read next: rules.c. */
@@ -91,7 +91,7 @@ static weft_tensor *sum_flow(const char *where, weft_tensor *so_far, weft_tensor
     return so_far ? at_add(so_far, more) : more;
 }
 
-/* Numbers the nodes recompute. A rule that differentiated an expansion has walked over some of them. */
+/* Numbers the nodes again. A rule that differentiated an expansion has walked over some of them. */
 static void renumber(walk *w) {
     w->mark = ++w->ctx->visit;
     for (size_t i = 0; i < w->count; i++) {

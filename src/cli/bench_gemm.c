@@ -1,4 +1,4 @@
-/* weft bench gemm: times square matmuls in every available variant: three loops, the CPU's library, own
+/* weft bench gemm: times square matmuls in every available way: three loops, the CPU's library, own
  * kernels, and the card's library. Compares each result with f64. Each variant runs in a process of its own,
  * because a process chooses its library only once. Must not know: how matmuls are computed. Read next:
  * bench_ops.c, which makes the programs. */

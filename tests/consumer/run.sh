@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the build folder $1 into a temporary prefix and moves the prefix. Builds and runs the consumer against it: with
+# Installs the build folder $1 into a temporary prefix, without debug information, and moves the prefix. Builds and runs the consumer against it: with
 # CMake (also a project that only has C++) and with pkg-config, shared and static, also with another compiler. Then it
 # configures the tree as a subproject, without building it.
 set -euo pipefail
@@ -10,7 +10,7 @@ tree=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-cmake --install "$build" --prefix "$work/staged" >"$work/install.log" || {
+cmake --install "$build" --prefix "$work/staged" --strip >"$work/install.log" || {
     cat "$work/install.log"
     exit 1
 }
@@ -26,6 +26,12 @@ soname=$(objdump -p "$libdir/libweft.so" | awk '$1 == "SONAME" { print $2 }')
 major=$(pkg-config --modversion weft | cut -d. -f1)
 if [ "$soname" != "libweft.so.$major" ]; then
     echo "SONAME is $soname, not libweft.so.$major"
+    exit 1
+fi
+
+# The README names a size.
+if [ "$(stat -c %s "$prefix/bin/weft")" -ge 8000000 ]; then
+    echo "the installed command has $(stat -c %s "$prefix/bin/weft") bytes: README.md says under 8 MB"
     exit 1
 fi
 

@@ -210,7 +210,7 @@ static void compile_all(work *w) {
     weft__parallel(threads, compile_next, w);
 }
 
-/* Reports a compiler error. The message begins with the compiler's own source. The whole source goes to the
+/* Reports a compiler error. The message begins with the compiler's own text. The whole source goes to the
  * log. */
 weft_status weft__gpu_refused(weft_gpu_compiler *c, const weft_gpu_unit *u, const char *message) {
     weft_device *device = c->device;
