@@ -600,7 +600,7 @@ set(seconds_of test_processes=180 test_processes_cards=140 test_processes_memory
     test_gpu_epilogue=85 test_gpu_rows=70 test_gpu_loop=55 test_gpu_training=27 test_gpu_run=26 test_recompute=35
     test_render=65 test_export_training=60 test_text_shards=60 test_parquet_texts=50 test_image_shards=35
     test_images_in_files=28 test_stop=40 test_step_parts=40 test_real_models=35 test_exchange=35 test_copies=30
-    ops_interp=45 ops_wgsl=32)
+    test_exports=60 test_export_device=40 test_processes_verify=60 test_kill_resume=30 test_instructions=55 ops_interp=45 ops_wgsl=32)
 foreach(entry ${seconds_of})
   string(REPLACE "=" ";" entry ${entry})
   list(GET entry 0 name)

@@ -20,21 +20,19 @@ expect() {
 pc_folder half
 pc_only half libwebp libarchive ompi-c mpich
 openmpi_bin bin
-configure a half bin -DMPI_C_COMPILER="$work/bin/mpicc"
+configure a half bin -G "Unix Makefiles" -DMPI_C_COMPILER="$work/bin/mpicc"
 for module in libwebp libarchive ompi-c mpich; do expect a "$module is left out: pkg-config finds it"; done
 expect a 'MPI is left out: there is .*/bin/mpicc, but a program with mpi.h does not compile'
 
-# what is installed later is found by the same build folder
+# what is installed later is found by the next build in the same folder, which says so
 rm "$work"/half/{libwebp,libarchive,ompi-c,mpich}.pc
 for folder in $(pkg-config --variable pc_path pkg-config | tr : ' '); do
     [ -e "$folder/libwebp.pc" ] && cp "$folder/libwebp.pc" "$work/half/"
 done
-configure a half bin
-expect a
-[ -e "$work/half/libwebp.pc" ] && ! grep -q '^WEFT_WEBP_FOUND:INTERNAL=1' "$work/a/CMakeCache.txt" && {
-    failed=1
-    echo "FAIL: libwebp, installed later, is not found"
-}
+if [ -e "$work/half/libwebp.pc" ]; then
+    PKG_CONFIG_LIBDIR=$work/half make -C "$work/a" cmake_check_build_system >"$work/a.log" 2>&1
+    expect a 'new since the last configuration: .*libwebp'
+fi
 
 # no MPI is wanted
 rm -rf "$work/a"
