@@ -404,7 +404,7 @@ static bool run_batch(const machines *m, uint64_t first, uint64_t count, batch *
 
 static void test_random_graphs(void **state) {
     (void)state;
-    uint64_t count = number_from("WEFT_GRAPHS", test_on_cpu() ? 2000 : 120),
+    uint64_t count = number_from("WEFT_GRAPHS", test_on_cpu() ? 2000 : 112),
              first = number_from("WEFT_GRAPH_SEED", 1), failed = 0;
     machines m = {0};
     totals sum = {0};
