@@ -127,6 +127,10 @@ END
     scontrol update jobid="$job" starttime=now 2>/dev/null
     wait_for_line 'resumed' $mpi-again/log.txt
     check "$mpi: the requeued job resumes: $(tail -n 5 $mpi-job.out)" grep -q 'resumed' $mpi-again/log.txt
+    for _ in $(seq 150); do # a process that still starts would end without a word
+        sed '1,/resumed/d' $mpi-again/log.txt | grep -q saving && break
+        sleep 0.2
+    done
     scancel --full "$job"
     wait_for_end "$job" # the log may hold 'stopped by a signal' already, from before the job was requeued
     check "$mpi: the resumed run stops and saves" sh -c "sed '1,/resumed/d' $mpi-again/log.txt | grep -q 'stopped by a signal'"
