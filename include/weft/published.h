@@ -35,8 +35,8 @@ typedef struct weft_published_options {
 /* Whether the folder holds a published model: it has a config.json. Of a file: it begins as a GGUF file. */
 WEFT_API bool weft_published_is(const char *folder);
 
-/* Makes the module that config.json describes. Its weights are random: weft_published_load fills them. If
- * config.json ties the head to the token table, but the files also have a head that differs from it, the
+/* Makes the module that config.json describes. Its weights are random: weft_published_load fills them.
+ * config.json may tie the head to the token table. If the files also have a head that differs from it, the
  * module has a head of its own, as in transformers. options may be NULL.
  *
  * The module is poisoned by WEFT_ERR_IO, or by WEFT_ERR_FORMAT, which names file and field: what is
