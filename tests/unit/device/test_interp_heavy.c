@@ -495,6 +495,13 @@ static void test_decline(void **state) {
     assert_false(f.device->ops->takes(f.device, &h));
     h.kind = WEFT_HEAVY_MATMUL;
     assert_true(f.device->ops->takes(f.device, &h));
+    /* rows of heavy.def that it does not list */
+    static const weft_heavy_kind others[] = {WEFT_HEAVY_RECURRENT, WEFT_HEAVY_SOURCE, WEFT_HEAVY_PACKED,
+                                             WEFT_HEAVY_EXCHANGE};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        h = (weft_heavy){.kind = others[i]};
+        assert_false(f.device->ops->takes(f.device, &h));
+    }
     teardown(&f);
 }
 

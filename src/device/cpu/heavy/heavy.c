@@ -2,7 +2,7 @@
  * Must not know: what an operation computes. Read next: ../gemm/matmul.c, attention.c, conv.c. */
 #include "device/cpu/heavy/heavy.h"
 
-#define W_HEAVY(KIND, member, OP)                                                                            \
+#define FUNCTIONS(KIND, member)                                                                              \
     static bool takes_##member(const weft_heavy *heavy) {                                                    \
         return weft__cpu_##member##_takes(&heavy->as.member);                                                \
     }                                                                                                        \
@@ -10,19 +10,18 @@
                                         weft_cpu_work *work) {                                               \
         return weft__cpu_##member##_prepare(ctx, &heavy->as.member, heavy->path, threads, work);             \
     }
-#include "heavy/heavy.def"
-#undef W_HEAVY
+WEFT_CPU_HEAVY(FUNCTIONS)
 
 static const struct {
     bool (*takes)(const weft_heavy *heavy);
     weft_status (*prepare)(weft_context *ctx, const weft_heavy *heavy, int threads, weft_cpu_work *work);
-} table[] = {
-#define W_HEAVY(KIND, member, OP) [WEFT_HEAVY_##KIND] = {takes_##member, prepare_##member},
-#include "heavy/heavy.def"
-#undef W_HEAVY
-};
+} table[WEFT_HEAVY_KINDS] = {
+#define ROW(KIND, member) [WEFT_HEAVY_##KIND] = {takes_##member, prepare_##member},
+    WEFT_CPU_HEAVY(ROW)};
 
-bool weft__cpu_heavy_takes(const weft_heavy *heavy) { return table[heavy->kind].takes(heavy); }
+bool weft__cpu_heavy_takes(const weft_heavy *heavy) {
+    return table[heavy->kind].takes && table[heavy->kind].takes(heavy);
+}
 
 weft_status weft__cpu_heavy_prepare(weft_context *ctx, const weft_heavy *heavy, int threads,
                                     weft_cpu_work *work) {

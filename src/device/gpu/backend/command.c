@@ -5,24 +5,21 @@
 #include "device/gpu/heavy/heavy.h"
 #include "device/gpu/backend/template.h"
 
-#define W_HEAVY(KIND, member, OP)                                                                            \
+#define TAKES(KIND, member)                                                                                  \
     static bool takes_##member(const weft_target *target, const weft_heavy *heavy) {                         \
         return weft__gpu_##member##_takes(target, &heavy->as.member);                                        \
     }
-#include "heavy/heavy.def"
-#undef W_HEAVY
+WEFT_GPU_HEAVY(TAKES)
 
 static const struct {
     bool (*takes)(const weft_target *target, const weft_heavy *heavy);
     weft_status (*launch)(weft_launches *launches, const weft_heavy *heavy, bool sink);
-} table[] = {
-#define W_HEAVY(KIND, member, OP) [WEFT_HEAVY_##KIND] = {takes_##member, weft__gpu_##member},
-#include "heavy/heavy.def"
-#undef W_HEAVY
-};
+} table[WEFT_HEAVY_KINDS] = {
+#define ROW(KIND, member) [WEFT_HEAVY_##KIND] = {takes_##member, weft__gpu_##member},
+    WEFT_GPU_HEAVY(ROW)};
 
 bool weft__gpu_takes(const weft_target *target, const weft_heavy *heavy) {
-    return table[heavy->kind].takes(target, heavy);
+    return table[heavy->kind].takes && table[heavy->kind].takes(target, heavy);
 }
 
 static weft_status launch_kernel(weft_launches *launches, const weft_kernel *kernel, bool sink) {

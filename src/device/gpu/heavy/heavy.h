@@ -8,11 +8,25 @@
 #include "device/device.h"
 #include "kernel/source.h"
 
-#define W_HEAVY(KIND, member, OP)                                                                            \
+/* The operations that have a template. A backend declines the others of heavy.def. */
+#define WEFT_GPU_HEAVY(ROW)                                                                                  \
+    ROW(MATMUL, matmul)                                                                                      \
+    ROW(SCATTER, scatter)                                                                                    \
+    ROW(ATTENTION, attention)                                                                                \
+    ROW(UPDATE, update)                                                                                      \
+    ROW(CONV, conv)                                                                                          \
+    ROW(RECURRENT, recurrent)                                                                                \
+    ROW(SCAN, scan)                                                                                          \
+    ROW(ARGSORT, argsort)                                                                                    \
+    ROW(SOURCE, source)                                                                                      \
+    ROW(PACKED, packed)                                                                                      \
+    ROW(EXCHANGE, exchange)
+
+#define GPU_DECLARED(KIND, member)                                                                           \
     bool weft__gpu_##member##_takes(const weft_target *target, const weft_heavy_##member *heavy);            \
     weft_status weft__gpu_##member(weft_launches *launches, const weft_heavy *heavy, bool sink);
-#include "heavy/heavy.def"
-#undef W_HEAVY
+WEFT_GPU_HEAVY(GPU_DECLARED)
+#undef GPU_DECLARED
 
 /* conv/conv_direct.c: convolutions of groups with so few channels that matmuls would be mostly empty. */
 bool weft__gpu_conv_is_direct(const weft_target *target, const weft_heavy_conv *conv);

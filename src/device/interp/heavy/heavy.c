@@ -3,23 +3,22 @@
 #include <inttypes.h>
 #include "device/interp/heavy/heavy.h"
 
-#define W_HEAVY(KIND, member, OP)                                                                            \
+#define TAKES(KIND, member)                                                                                  \
     static bool takes_##member(const weft_heavy *heavy) {                                                    \
         return weft__interp_##member##_takes(&heavy->as.member);                                             \
     }
-#include "heavy/heavy.def"
-#undef W_HEAVY
+WEFT_INTERP_HEAVY(TAKES)
 
 static const struct {
     bool (*takes)(const weft_heavy *heavy);
     weft_status (*run)(weft_interp *device, const weft_heavy *heavy, void *const *args, const int64_t *bytes);
-} table[] = {
-#define W_HEAVY(KIND, member, OP) [WEFT_HEAVY_##KIND] = {takes_##member, weft__interp_##member},
-#include "heavy/heavy.def"
-#undef W_HEAVY
-};
+} table[WEFT_HEAVY_KINDS] = {
+#define ROW(KIND, member) [WEFT_HEAVY_##KIND] = {takes_##member, weft__interp_##member},
+    WEFT_INTERP_HEAVY(ROW)};
 
-bool weft__interp_heavy_takes(const weft_heavy *heavy) { return table[heavy->kind].takes(heavy); }
+bool weft__interp_heavy_takes(const weft_heavy *heavy) {
+    return table[heavy->kind].takes && table[heavy->kind].takes(heavy);
+}
 
 weft_status weft__interp_heavy(weft_interp *device, const weft_heavy *heavy, void *const *args,
                                const int64_t *bytes) {
@@ -28,12 +27,8 @@ weft_status weft__interp_heavy(weft_interp *device, const weft_heavy *heavy, voi
     if (wrong)
         return weft__fail(device->base.ctx, WEFT_ERR_INTERNAL, "interp: %s: %s: %s", class->name,
                           heavy->path ? heavy->path : "", wrong);
-    return table[heavy->kind].run(device, heavy, args, bytes);
-}
-
-weft_status weft__interp_declined(weft_interp *device, const weft_heavy *heavy) {
-    return weft__fail(device->base.ctx, WEFT_ERR_UNSUPPORTED, "interp: %s is not supported",
-                      weft__heavy_class(heavy)->name);
+    if (table[heavy->kind].run) return table[heavy->kind].run(device, heavy, args, bytes);
+    return weft__fail(device->base.ctx, WEFT_ERR_UNSUPPORTED, "interp: %s is not supported", class->name);
 }
 
 weft_status weft__interp_inside(weft_interp *device, const weft_heavy *heavy, int i, int64_t bytes,
