@@ -380,12 +380,19 @@ def run(name, source, messages, variables):
     return {"name": name, "variables": {**variables, "messages": messages}, "texts": texts}
 
 
+def lines_of(template):
+    """The JSON of a template: a line for its source, and one for each run."""
+    source, runs = template.values()
+    runs = ",\n".join(json.dumps(run, ensure_ascii=False) for run in runs)
+    return f'{{"template": {json.dumps(source, ensure_ascii=False)}, "runs": [\n{runs}]}}'
+
+
 def main():
     templates = [{"template": source, "runs": [run(f"{model}, {talk}", source, messages, {**TOKENS, **variables})
                                                for talk, (messages, variables) in TALKS.items()]} for model, source in MODELS.items()]
     templates += [{"template": source, "runs": [run(f"piece {i}", source, [U], VALUES)]} for i, source in enumerate(PIECES)]
     path = os.path.join(os.path.dirname(__file__), "../unit/text/chat_cases.json")
-    text = json.dumps({"time": NOW, "templates": templates}, ensure_ascii=False, indent=0) + "\n"
+    text = f'{{"time": {NOW}, "templates": [\n' + ",\n".join(map(lines_of, templates)) + "\n]}\n"
     if sys.argv[1:] == ["--check"]:
         with open(path, encoding="utf-8") as file:
             return None if file.read() == text else "chat_cases: transformers makes other texts: run tests/text/chat_cases.py"
