@@ -6,7 +6,7 @@
 #include <string.h>
 #include <weft/profile.h>
 #include "autodiff/autodiff.h"
-#include "compiler/passes/ir.h"
+#include "compiler/program.h"
 
 /* ---- tensor -> edge ---- */
 
@@ -672,6 +672,7 @@ static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out)
 /* Builds t, whose inputs are built already. */
 static weft_status build_tensor(weft_ir *ir, const weft_tensor *t) {
     ir_edge small[8], *in = small, out = {-1, -1};
+    if (ir->ctx->compiler->debug & DEBUG_GRAPH) weft__node_say(t);
     if (t->n_in > 8 && !(in = weft__arena_alloc(&ir->arena, (size_t)t->n_in * sizeof *in)))
         return weft__ir_failed(ir);
     if (t->op == WEFT_OP_OUTPUT) {
