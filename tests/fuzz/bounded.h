@@ -41,7 +41,7 @@ static inline void *bounded_alloc(void *user, void *old, size_t size) {
 
 static inline weft_context bounded_context(bounded *b, size_t limit) {
     *b = (bounded){.limit = limit};
-    return (weft_context){.alloc = bounded_alloc, .alloc_user = b};
+    return (weft_context){.caller.alloc = bounded_alloc, .caller.alloc_user = b};
 }
 
 /* Checks that no memory is left in use, and that a failure left a message that names the file. */

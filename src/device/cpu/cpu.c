@@ -121,7 +121,7 @@ static weft_status cpu_buffer_new(weft_device *device, size_t bytes, weft_buffer
     cpu_buffer *b = weft__zalloc(device->ctx, sizeof *b);
     if (!b) return weft__fail_oom(device->ctx, sizeof *b, "a buffer");
     b->base.bytes = bytes;
-    bool ours = device->ctx && device->ctx->alloc; /* a user's allocator must see every allocation */
+    bool ours = device->ctx && device->ctx->caller.alloc; /* a user's allocator must see every allocation */
     if (!(bytes >= HUGE_PAGE && !ours && map_huge(b, bytes)))
         b->base.host = weft__alloc_aligned(device->ctx, bytes);
     if (!b->base.host) {

@@ -34,7 +34,7 @@ static weft_status open_interp(weft_context *ctx, const char *selector, const we
     (void)selector, (void)options;
     weft_interp *d = weft__testing_open(ctx, &weft__device_interp, sizeof *d);
     if (!d) return WEFT_ERR_OOM;
-    d->random = ctx ? ctx->seed : 0;
+    d->random = ctx ? ctx->random.seed : 0;
     *device = &d->base;
     return WEFT_OK;
 }
