@@ -10,9 +10,9 @@ static void free_ir(weft_ir *ir) {
     weft__free(ir->ctx, ir->nodes);
     weft__free(ir->ctx, ir->views);
     weft__index_free(ir->ctx, &ir->view_index);
-    weft__free(ir->ctx, ir->map);
-    weft__free(ir->ctx, ir->cse);
-    weft__free(ir->ctx, ir->reads);
+    weft__free(ir->ctx, ir->map.entries);
+    weft__free(ir->ctx, ir->cse.table);
+    weft__free(ir->ctx, ir->reads.list);
     weft__arena_free(&ir->arena);
 }
 
