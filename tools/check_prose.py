@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Holds the length of sentences: in README.md, ARCHITECTURE.md, CONTRIBUTING.md and docs/, in the comments of the public
-headers, of kernel sources (.cl, .cu) and of tables (.def), and in what the command prints (the strings of src/cli). In
-each file nine of ten sentences have at most 25 words (README.md: 22), and none has more than 40.
+"""Holds the length of sentences: in the pages of MARKDOWN, in the comments of the public headers, of kernel sources (.cl,
+.cu) and of tables (.def), and in what the command prints (the strings of src/cli). In each file nine of ten sentences have at most 25 words (README.md: 22), and none has more than 40.
 
 Not measured: code, tables, headings, comments of HTML, and what is generated, whole files or parts between markers. A
 piece of inline code is one word. A file that is not yet written so is named in tools/prose_allow.txt:
@@ -18,7 +17,7 @@ import c_text
 
 USUAL, README, LONGEST = 25, 22, 40
 ALLOW = "tools/prose_allow.txt"
-MARKDOWN = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/**/*.md"]
+MARKDOWN = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md", "docs/**/*.md"]
 COMMENTED = ["include/weft/*.h", "src/**/*.cl", "src/**/*.cu", "src/**/*.def"]
 STRINGS = ["src/cli/*.c"]
 
