@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Holds the length of sentences: in the pages of MARKDOWN, in the comments of the public headers, of kernel sources (.cl,
-.cu) and of tables (.def), and in what the command prints (the strings of src/cli). In each file nine of ten sentences have at most 25 words (README.md: 22), and none has more than 40.
+.cu) and of tables (.def), and in what the command prints (strings and help of src/cli). In each file nine of ten sentences
+have at most 25 words (README.md: 22), and none has more than 40.
 
 Not measured: code, tables, headings, comments of HTML, and what is generated, whole files or parts between markers. A
 piece of inline code is one word. A file that is not yet written so is named in tools/prose_allow.txt:
@@ -19,7 +20,7 @@ USUAL, README, LONGEST = 25, 22, 40
 ALLOW = "tools/prose_allow.txt"
 MARKDOWN = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "tests/README.md", "docs/**/*.md"]
 COMMENTED = ["include/weft/*.h", "src/**/*.cl", "src/**/*.cu", "src/**/*.def"]
-STRINGS = ["src/cli/*.c"]
+STRINGS = ["src/cli/*.c", "src/cli/help/*.txt"]
 
 GENERATED_PART = re.compile(r"<!--[^>]*?begin\b.*?-->.*?<!--[^>]*?end\b.*?-->", re.S)
 ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)]) +")
@@ -101,9 +102,18 @@ def string_blocks(text):
         first = c_text.line_of(text, literal.start())
         said = "".join(re.findall(r'"((?:\\.|[^"\\\n])*)"', literal[0]))
         said = re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], said)
-        for paragraph in re.split(r"\n\s*\n|\n(?=  )", said):
-            if " " in paragraph.strip() and not paragraph.startswith("  "):
-                yield [(first, " ".join(paragraph.split()))]
+        yield from said_blocks(first, said)
+
+
+def said_blocks(first, said):
+    for paragraph in re.split(r"\n\s*\n|\n(?=  )", said):
+        if " " in paragraph.strip() and not paragraph.startswith("  "):
+            yield [(first, " ".join(paragraph.split()))]
+
+
+def help_blocks(text):
+    """Paragraphs of a help text."""
+    return said_blocks(1, text)
 
 
 def measure(path):
@@ -111,7 +121,7 @@ def measure(path):
     text = c_text.read(path)
     if c_text.is_generated(text.replace("`", "")):
         return [], USUAL
-    blocks = {".md": markdown_blocks, ".c": string_blocks}.get(path.suffix, comment_blocks)
+    blocks = {".md": markdown_blocks, ".c": string_blocks, ".txt": help_blocks}.get(path.suffix, comment_blocks)
     return list(sentences(blocks(text))), README if str(path) == "README.md" else USUAL
 
 

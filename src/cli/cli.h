@@ -129,7 +129,7 @@ void weft__json_incomplete(const char *command, int64_t tokens);
 typedef struct weft__command {
     const char *name, *about;
     int (*run)(const struct weft__command *command, int argc, char **argv);
-    const char *help; /* text after the options, with examples; may be NULL */
+    const char *help; /* text after the options, with examples */
 } weft__command;
 
 /* Reads argv[1..argc) by the table of options. Returns true if the command should go on. Returns false and
@@ -166,8 +166,10 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
     X(verify, "compares a training step on two devices")                                                     \
     X(bench, "measures a workload")
 
+/* The function of each command, and its help text after the options: help/NAME.txt. */
 #define WEFT__DECLARE(name, about)                                                                           \
-    int weft__command_##name(const weft__command *command, int argc, char **argv);
+    int weft__command_##name(const weft__command *command, int argc, char **argv);                           \
+    extern const char weft__help_##name[];
 WEFT__COMMANDS(WEFT__DECLARE)
 #undef WEFT__DECLARE
 
