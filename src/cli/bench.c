@@ -418,7 +418,7 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
         {"--recompute WHAT", WEFT__OPTION_TEXT, &recompute,
          "as train.recompute, for mlp, cnn and the GPTs: none, gelu, norm or block; default: none"},
         {"--threads N", WEFT__OPTION_INT, &bench.threads, "threads of the device; default: all"},
-        {"--device D", WEFT__OPTION_TEXT, &bench.device, "cpu, interp, null; default: $WEFT_DEVICE or cpu"},
+        WEFT__ANY_DEVICE_OPTION(&bench.device),
         {"--devices A,B", WEFT__OPTION_TEXT, &devices,
          "crossover: the devices; cpu@1 is the cpu with one thread; default: cpu@1,cpu"},
         {"--data DIR", WEFT__OPTION_TEXT, &bench.folder,

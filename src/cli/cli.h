@@ -83,6 +83,10 @@ typedef struct weft__option {
      "best, last, or the number of a step; default: the best if the run keeps one, else the last"},          \
         WEFT__TRUST_OPTION
 
+/* The option of commands that use one device, and have neither a configuration nor a run. */
+#define WEFT__ANY_DEVICE_OPTION(value)                                                                       \
+    { "--device D", WEFT__OPTION_TEXT, value, "such as cpu, cuda:1 or auto; default: $WEFT_DEVICE, cpu" }
+
 /* The options that say where a trained model computes. divides: what several devices divide, as text. */
 #define WEFT__DEVICE_OPTIONS(device, devices, divides)                                                       \
     {"--device D", WEFT__OPTION_TEXT, device, "another device than the run's"}, {                            \
@@ -98,11 +102,11 @@ typedef struct weft__option {
         {"--top-p P", WEFT__OPTION_NUM, &(how)->top_p,                                                       \
          "choose among the fewest that have the share P of the probability; default: all"},                  \
         {"--min-p P", WEFT__OPTION_NUM, &(how)->min_p,                                                       \
-         "leave out those less likely than P times the likeliest; default: 0"},                              \
+         "leave out tokens whose probability is below P times the largest; default: 0"},                     \
         {"--repetition-penalty R", WEFT__OPTION_NUM, &(how)->repetition_penalty,                             \
          "make tokens of the text less likely by R, such as 1.1; default: 1"},                               \
     {                                                                                                        \
-        "--stop TEXT", WEFT__OPTION_TEXTS, stops, "end before this text; may be given several times"         \
+        "--stop TEXT", WEFT__OPTION_TEXTS, stops, "end before this text; can be given several times"         \
     }
 
 /* The options of output in JSON. json: bool *; schema: const char **. */

@@ -47,7 +47,7 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
     bool json = false, layers = false;
     int code = 0, measured = 0;
     const weft__option options[] = {
-        {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
+        {"DIR", WEFT__OPTION_ARG, &dir, "the folder of a run, or a published model"},
         {"[DATA]", WEFT__OPTION_ARG, &data,
          "new data with targets, in the form of the training data; default: the run's own"},
         {"--labels FILE", WEFT__OPTION_TEXT, &labels, "the labels of DATA, for npy and idx files"},

@@ -91,7 +91,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     weft__repeated stops = {0};
     int code = 0;
     const weft__option options[] = {
-        {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
+        {"DIR", WEFT__OPTION_ARG, &dir, "the folder of a run, or a published model"},
         {"--prompt TEXT", WEFT__OPTION_TEXT, &wanted.prompt, "what to continue; default: a new line"},
         {"--prompts FILE", WEFT__OPTION_TEXT, &prompts.file,
          "continue each line of FILE, or each \"prompt\" or \"messages\" of FILE.jsonl; prints JSON lines"},

@@ -227,7 +227,7 @@ int weft__command_train(const weft__command *command, int argc, char **argv) {
     const weft__option options[] = {
         WEFT__CONFIG_OPTIONS(&wanted),
         {"--minutes M", WEFT__OPTION_NUM, &minutes,
-         "train for about so long: measures steps, and sets their number"},
+         "time the first steps, then train as many as fit into M minutes"},
         WEFT__DEVICE_OPTION(&wanted.device),
         {"--run DIR", WEFT__OPTION_TEXT, &dir, "the folder of the run; default: a new one in runs/"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
