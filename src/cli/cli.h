@@ -111,8 +111,8 @@ typedef struct weft__option {
 
 /* The options of output in JSON. json: bool *; schema: const char **. */
 #define WEFT__JSON_OPTIONS(json, schema)                                                                     \
-    {"--json", WEFT__OPTION_FLAG, json, "write one JSON object or array"}, {                                 \
-        "--json-schema FILE", WEFT__OPTION_TEXT, schema, "write one JSON value that this schema allows"      \
+    {"--json", WEFT__OPTION_FLAG, json, "print one JSON object or array: the model writes nothing else"}, {  \
+        "--json-schema FILE", WEFT__OPTION_TEXT, schema, "print one JSON value that this schema allows"      \
     }
 
 /* The dtype in which a model is used. */

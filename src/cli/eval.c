@@ -53,7 +53,7 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
         {"--labels FILE", WEFT__OPTION_TEXT, &labels, "the labels of DATA, for npy and idx files"},
         WEFT__CHECKPOINT_OPTION(&checkpoint),
         WEFT__DEVICE_OPTIONS(&device, &devices, "the data"),
-        {"--layers", WEFT__OPTION_FLAG, &layers, "divide the layers of a gpt instead of the data"},
+        {"--layers", WEFT__OPTION_FLAG, &layers, "with --devices: divide the layers, not the data"},
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;

@@ -281,7 +281,7 @@ int weft__command_resume(const weft__command *command, int argc, char **argv) {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
         {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &wanted.settings,
          "change how long it trains, or what it logs"},
-        {"--device D", WEFT__OPTION_TEXT, &wanted.device, "another device than before"},
+        {"--device D", WEFT__OPTION_TEXT, &wanted.device, "another device than the run's"},
         WEFT__TRUST_OPTION,
         {"--strict", WEFT__OPTION_FLAG, &strict, "fail if the newest checkpoint is damaged"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
