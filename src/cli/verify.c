@@ -45,8 +45,8 @@ int weft__command_verify(const weft__command *command, int argc, char **argv) {
     int code = 0;
     const weft__option options[] = {
         WEFT__CONFIG_OPTIONS(&wanted),
-        {"--devices A,B", WEFT__OPTION_TEXT, &devices,
-         "two devices to compare; or one device, with and without fusion"},
+        {"--devices D,D", WEFT__OPTION_TEXT, &devices,
+         "compare two devices; or one device, with and without fusion"},
         {"--steps N", WEFT__OPTION_INT, &steps, "steps whose losses are compared; default: 5"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;

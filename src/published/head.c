@@ -1,5 +1,5 @@
-/* Finds whether files give a head of its own to a model that config.json ties to its token table, as
- * transformers does: the head is tied unless the files have both and they differ. Must not know: modules.
+/* Finds whether a model has a head of its own although config.json ties it to the token table. As in
+ * transformers, the head is tied unless the files have both and they differ. Must not know: modules.
  * Read next: load.c. */
 #include <string.h>
 
