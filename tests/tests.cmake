@@ -486,10 +486,12 @@ foreach(name test_parity test_export_training test_ops test_grad ${isa_tests})
   endforeach()
 endforeach()
 
-if(NOT WEFT_SANITIZE) # a benchmark, which `make bench-jpeg` runs; it is always built, so that it stays right
-  add_executable(bench_jpeg bench/jpeg.c)
-  weft_own(bench_jpeg)
-  target_link_libraries(bench_jpeg PRIVATE weft_static ${WEFT_LIBRARIES})
+if(NOT WEFT_SANITIZE) # benchmarks of `make bench-programs`; they are always built, so that they stay right
+  foreach(program jpeg operations crossover)
+    add_executable(bench_${program} bench/${program}.c)
+    weft_own(bench_${program})
+    target_link_libraries(bench_${program} PRIVATE weft_static ${WEFT_LIBRARIES})
+  endforeach()
 endif()
 
 # For tests/faults: a library that makes allocations fail, and a program that uses libweft without the command.

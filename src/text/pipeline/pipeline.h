@@ -326,6 +326,7 @@ weft_status weft__read_size(const weft__reader *r, const json_t *json, const cha
 weft_status weft__read_text(const weft__reader *r, const json_t *json, const char *key, weft__buffer *value);
 /* Reads {"String": ...} or {"Regex": ...}. A plain string is text, too. */
 weft_status weft__read_pattern(const weft__reader *r, const json_t *json, weft__regex **value);
+weft_status weft__read_replace(weft__reader *r, const json_t *json, weft__part *p);
 /* Reads the name of a value; `names` ends with NULL. */
 weft_status weft__read_choice(const weft__reader *r, const json_t *json, const char *key,
                               const char *const *names, int *value);
