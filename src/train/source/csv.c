@@ -1,15 +1,17 @@
 /* Reads csv files as data: finds the kinds of the columns in the training file, and reads other files as that
- * one. Must not know: kinds of columns (columns.h), how data are split. Read next: columns_fit.c. */
+ * one. Must not know: kinds of columns (dataset/columns.h), how data are split. Read next:
+ * dataset/columns_fit.c. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
+#include "data/parquet.h"
 #include "data/parse.h"
-#include "train/dataset/dataset.h"
+#include "train/source/csv.h"
 
-weft_status weft__dataset_csv_options(weft_context *ctx, const weft__config *config, bool target,
-                                      weft_csv_options *options) {
+weft_status weft__csv_options(weft_context *ctx, const weft__config *config, bool target,
+                              weft_csv_options *options) {
     static const weft_csv_header headers[] = {WEFT_CSV_HEADER_AUTO, WEFT_CSV_HEADER_YES, WEFT_CSV_HEADER_NO};
     const char *delimiter = config->data_delimiter;
     const bool tab = delimiter && strcmp(delimiter, "tab") == 0;
@@ -164,72 +166,57 @@ static weft_status refuse_names(weft_context *ctx, const char *path, const weft_
                       path, row + 1, table->target_name, name);
 }
 
-weft_status weft__dataset_take_classes(weft_context *ctx, const char *path, char *const *names, size_t count,
-                                       weft__dataset *d) {
-    d->classes = weft__array(ctx, count, sizeof *d->classes);
-    if (!d->classes) return weft__fail_oom(ctx, count * sizeof *d->classes, path);
-    d->outputs = (int64_t)count;
-    for (size_t i = 0; i < count; i++) d->classes[i] = weft__strdup(ctx, names[i]);
-    for (size_t i = 0; i < count; i++) {
-        if (!d->classes[i]) return weft__fail_oom(ctx, strlen(names[i]), path);
-        if (!weft__is_utf8(d->classes[i])) /* run folders store names as JSON */
-            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the name of class %zu is not UTF-8: convert it",
-                              path, i);
-    }
-    return WEFT_OK;
-}
-
 /* ---- any file ---- */
 
 /* Makes the inputs of a table. */
-static weft_status take_inputs(weft_context *ctx, const weft__config *config, const char *path,
-                               const weft__dataset *d, weft_table *table, weft_array *x) {
-    if (table->cells) return weft__columns_write(ctx, config, path, table, &d->table, x);
-    *x = table->features;
+static weft_status take_inputs(const weft__source_file *f, weft_table *table) {
+    if (table->cells) return weft__columns_write(f->ctx, f->config, f->path, table, &f->dataset->table, f->x);
+    *f->x = table->features;
     table->features = (weft_array){0};
     return WEFT_OK;
 }
 
-static weft_status take_table(weft_context *ctx, const weft__config *config, const char *path,
-                              weft__split split, weft__dataset *d, weft_table *table, weft_array *x,
-                              weft_array *y) {
-    const bool first = split == WEFT__TRAIN && d->features == 0;
-    if (split == WEFT__TRAIN) {
+static weft_status take_table(const weft__source_file *f, weft_table *table) {
+    weft_context *ctx = f->ctx;
+    weft__dataset *d = f->dataset;
+    const bool first = f->split == WEFT__TRAIN && d->features == 0, named = f->y && !d->classes;
+    if (f->split == WEFT__TRAIN) {
         d->unnamed = !table->header;
         d->numbers_name = table->header_guessed;
         d->unused = table->unused;
         d->unused_count = table->unused_count;
         table->unused = NULL;
     }
-    if (y && !d->classes && !table->classes)
-        WEFT_TRY(weft__dataset_name_numbers(ctx, path, split, d, &table->target));
-    if (first) WEFT_TRY(learn_columns(ctx, config, path, table, d));
-    if (y && !d->classes && table->classes)
-        WEFT_TRY(split == WEFT__TRAIN && d->outputs == 0
-                     ? weft__dataset_take_classes(ctx, path, table->classes, table->class_count, d)
-                     : refuse_names(ctx, path, table));
-    WEFT_TRY(take_inputs(ctx, config, path, d, table, x));
-    if (!y) return WEFT_OK;
-    *y = table->target;
-    d->weights[split] = table->weights;
+    if (named && !table->classes)
+        WEFT_TRY(weft__dataset_name_numbers(ctx, f->path, f->split, d, &table->target));
+    if (first) WEFT_TRY(learn_columns(ctx, f->config, f->path, table, d));
+    if (named && table->classes)
+        WEFT_TRY(f->split == WEFT__TRAIN && d->outputs == 0
+                     ? weft__dataset_take_classes(ctx, f->path, table->classes, table->class_count, d)
+                     : refuse_names(ctx, f->path, table));
+    WEFT_TRY(take_inputs(f, table));
+    if (!f->y) return WEFT_OK;
+    *f->y = table->target;
+    d->weights[f->split] = table->weights;
     table->target = table->weights = (weft_array){0};
     return WEFT_OK;
 }
 
-weft_status weft__dataset_read_csv(weft_context *ctx, const weft__config *config, const char *path,
-                                   weft__split split, weft__dataset *d, weft_array *x, weft_array *y) {
+static weft_status csv_file(const weft__source_file *f) {
+    weft_context *ctx = f->ctx;
+    const weft__dataset *d = f->dataset;
     weft_table table;
     weft_csv_options options;
-    WEFT_TRY(weft__dataset_csv_options(ctx, config, y != NULL, &options));
+    WEFT_TRY(weft__csv_options(ctx, f->config, f->y != NULL, &options));
     options.classes = (const char *const *)d->classes;
     options.class_count = d->classes ? (size_t)d->outputs : 0;
     if (d->table.count > 0)
-        WEFT_TRY(read_later(ctx, path, &options, d, &table));
+        WEFT_TRY(read_later(ctx, f->path, &options, d, &table));
     else if (d->features > 0) /* a run of an older Weft, whose columns have no names */
-        WEFT_TRY(weft_read_csv(ctx, path, &options, &table));
+        WEFT_TRY(weft_read_csv(ctx, f->path, &options, &table));
     else
-        WEFT_TRY(read_first(ctx, config, path, &options, &table));
-    const weft_status status = take_table(ctx, config, path, split, d, &table, x, y);
+        WEFT_TRY(read_first(ctx, f->config, f->path, &options, &table));
+    const weft_status status = take_table(f, &table);
     weft_table_free(ctx, &table);
     return status;
 }
@@ -258,15 +245,10 @@ static bool no_classes(double *values, size_t count, const char **why) {
     return false;
 }
 
-weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, const char **why) {
+static weft_status csv_guess_task(weft_context *ctx, weft__config *config, const char **why) {
     weft_csv_options options;
     weft_table table = {0};
-    *why = NULL;
-    if (weft__config_given(config, WEFT__KEY_task) || config->task != WEFT__TASK_CLASSIFICATION ||
-        config->model_type != WEFT__MODEL_MLP || config->data_source != WEFT__SOURCE_CSV ||
-        config->train_class_weights.count || config->train_label_smoothing > 0)
-        return WEFT_OK;
-    weft_status status = weft__dataset_csv_options(ctx, config, true, &options);
+    weft_status status = weft__csv_options(ctx, config, true, &options);
     options.target_type = WEFT_CSV_TARGET_NUMBER;
     options.text = true; /* the inputs do not matter here */
     if (status == WEFT_OK) status = weft_read_csv(ctx, config->data_path, &options, &table);
@@ -279,17 +261,112 @@ weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, co
                                   : WEFT_OK; /* reading the data for training says what else is wrong */
 }
 
+/* ---- cells ---- */
+
 weft_status weft__dataset_column(weft_context *ctx, const weft__config *config, const char *path,
                                  const char *name, weft_table *table) {
     weft_csv_options options;
     *table = (weft_table){0};
-    if (config->data_source != WEFT__SOURCE_CSV && config->data_source != WEFT__SOURCE_TEXTS)
+    if (!weft__source_of(config)->cells)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: only csv files have columns such as \"%.60s\"", path,
                           name);
-    WEFT_TRY(weft__dataset_csv_options(ctx, config, false, &options));
+    WEFT_TRY(weft__csv_options(ctx, config, false, &options));
     options.columns = &name;
     options.column_count = 1;
     options.patterns = false;
     options.text = true;
     return weft_read_csv(ctx, path, &options, table);
 }
+
+static weft_status csv_cells(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
+                             const char *const *cells, int64_t n, weft__inputs *inputs) {
+    weft_table table = {.cells = (char **)(uintptr_t)cells, .rows = (size_t)n};
+    const char **names = weft__columns_read(ctx, &dataset->table, &table.column_count);
+    table.lines = weft__array(ctx, table.rows, sizeof *table.lines);
+    const bool made = names && table.lines;
+    for (size_t i = 0; made && i < table.rows; i++) table.lines[i] = i + 1;
+    weft_status status = made ? weft__columns_write(ctx, config, "cells", &table, &dataset->table, &inputs->x)
+                              : weft__fail_oom(ctx, 0, "the cells of a table");
+    weft__free(ctx, names);
+    weft__free(ctx, table.lines);
+    return status == WEFT_OK ? weft__dataset_finish_rows(ctx, dataset, &inputs->x) : status;
+}
+
+/* ---- data.json ---- */
+
+static bool csv_save(const weft__dataset *d, json_t *object) {
+    bool made = true;
+    if (d->columns)
+        made = json_object_set_new(object, "columns", weft__json_texts(d->columns, d->features)) == 0;
+    if (made && d->columns && d->target)
+        made = json_object_set_new(object, "target", json_string(d->target)) == 0;
+    if (made && d->table.count > 0)
+        made = json_object_set_new(object, "table", weft__columns_json(&d->table)) == 0;
+    return made;
+}
+static weft_status take_names(weft_context *ctx, const json_t *array, const json_t *target,
+                              weft__dataset *d) {
+    if (!array) return WEFT_OK;
+    if (!json_is_array(array) || json_array_size(array) != (size_t)d->features) return WEFT_ERR_FORMAT;
+    const char **names = weft__array(ctx, (size_t)d->features, sizeof *names);
+    bool taken = names != NULL;
+    for (int64_t i = 0; taken && i < d->features; i++)
+        taken = (names[i] = json_string_value(json_array_get(array, (size_t)i))) != NULL;
+    if (taken) d->columns = weft__strings_pack(ctx, names, (size_t)d->features);
+    const bool short_of_memory = !names || (taken && !d->columns);
+    weft__free(ctx, names);
+    if (json_is_string(target) && !(d->target = weft__strdup(ctx, json_string_value(target))))
+        return WEFT_ERR_OOM;
+    return short_of_memory ? WEFT_ERR_OOM : taken ? WEFT_OK : WEFT_ERR_FORMAT;
+}
+
+/* Reads the columns of a table. A run of an older Weft has names of numbers only: missing cells then are the
+ * mean. */
+static weft_status take_kinds(weft_context *ctx, const json_t *array, weft__dataset *d) {
+    if (array) {
+        WEFT_TRY(weft__columns_take(ctx, array, &d->table));
+        return weft__columns_inputs(&d->table) == d->features ? WEFT_OK : WEFT_ERR_FORMAT;
+    }
+    if (!d->columns) return WEFT_OK;
+    d->table.list = weft__array(ctx, (size_t)d->features, sizeof *d->table.list);
+    if (!d->table.list) return WEFT_ERR_OOM;
+    d->table.count = (size_t)d->features;
+    for (size_t i = 0; i < d->table.count; i++) {
+        d->table.list[i].fill = d->mean ? d->mean[i] : 0;
+        if (!(d->table.list[i].name = weft__strdup(ctx, d->columns[i]))) return WEFT_ERR_OOM;
+    }
+    return WEFT_OK;
+}
+
+static weft_status csv_take(weft_context *ctx, const json_t *object, weft__dataset *d) {
+    WEFT_TRY(take_names(ctx, json_object_get(object, "columns"), json_object_get(object, "target"), d));
+    return take_kinds(ctx, json_object_get(object, "table"), d);
+}
+
+/* ---- the source ---- */
+
+void weft__csv_place(const weft__source_file *f, size_t sample, char out[WEFT__PLACE_BYTES]) {
+    const char *given = f->config->data_target, *known = f->dataset->target;
+    snprintf(out, WEFT__PLACE_BYTES, "%s: row %zu, column \"%.100s\"", f->path, sample + 1,
+             given   ? given
+             : known ? known
+                     : "the last");
+}
+
+/* A folder of Parquet files is a table, too. */
+static bool csv_guess(const weft__path_facts *path) {
+    return path->folder ? weft__parquet_folder(path->path)
+                        : weft__path_ends(path, ".csv") || weft__path_ends(path, ".parquet");
+}
+
+const weft__source_kind weft__data_csv = {.form = WEFT__FORM_TABLE,
+                                          .unit = "row",
+                                          .keys = {WEFT__KEY_data_max_bytes},
+                                          .guess = csv_guess,
+                                          .file = csv_file,
+                                          .place = weft__csv_place,
+                                          .guess_task = csv_guess_task,
+                                          .cells = csv_cells,
+                                          .save = csv_save,
+                                          .take = csv_take,
+                                          .lines = weft__csv_lines};

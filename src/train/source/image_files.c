@@ -1,16 +1,13 @@
 /* Images whose pixels stay in their files, for data that are larger than memory. Each file is read once
  * before training, which gives the statistics and the hash of the data, and finds bad files. Loaders then
  * decode the files of each batch. Must not know: how images are decoded (data/image_pixels.h). Read next:
- * dataset_images.c. */
+ * images.c. */
 #include <string.h>
 
 #include "data/parse.h"
-#include "train/dataset/dataset.h"
+#include "train/source/images.h"
 
 int weft__dataset_sharers = 1;
-
-/* The words of data.in_files. */
-enum { IN_FILES_AUTO, IN_FILES_TRUE };
 
 /* Images stay in files if all of them would take more than this part of the free memory. Setting validation
  * data aside takes as much again for a moment. */
@@ -22,7 +19,7 @@ static weft_status add_needed(weft_context *ctx, const weft__config *config, con
                               const char *path, double *needed) {
     weft_image_folder folder;
     weft_image_folder_options options = {.in_files = true};
-    weft__dataset_image_size(config, d, &options);
+    weft__images_size(config, d, &options);
     const weft_status status = weft_read_image_folder(ctx, path, &options, &folder);
     if (status != WEFT_OK) return status == WEFT_ERR_OOM ? status : WEFT_OK;
     /* an autoencoder has f32 inputs and targets */
@@ -33,13 +30,12 @@ static weft_status add_needed(weft_context *ctx, const weft__config *config, con
     return WEFT_OK;
 }
 
-weft_status weft__dataset_choose_files(weft_context *ctx, const weft__config *config,
-                                       const char *const *paths, size_t count, weft__dataset *d) {
-    const bool images = config->data_source == WEFT__SOURCE_IMAGES;
-    d->in_files = images && config->data_in_files == IN_FILES_TRUE;
+weft_status weft__images_begin(weft_context *ctx, const weft__config *config, const char *const *paths,
+                               size_t count, weft__dataset *d) {
+    d->in_files = config->data_in_files == WEFT__IN_FILES_TRUE;
     d->memory_needed = 0;
     d->memory_free = 0;
-    if (!images || (config->data_in_files != IN_FILES_AUTO && !d->in_files)) return WEFT_OK;
+    if (config->data_in_files != WEFT__IN_FILES_AUTO && !d->in_files) return WEFT_OK;
     for (size_t i = 0; i < count; i++)
         if (paths[i]) WEFT_TRY(add_needed(ctx, config, d, paths[i], &d->memory_needed));
     if (d->in_files) return WEFT_OK;
@@ -56,8 +52,8 @@ static weft_status rows_of(weft_context *ctx, const void *from, int64_t count, s
     return WEFT_OK;
 }
 
-weft_status weft__dataset_take_files(weft_context *ctx, weft__split split, weft_image_folder *folder,
-                                     const weft__image_note *notes, weft__dataset *d) {
+weft_status weft__images_take_files(weft_context *ctx, weft__split split, weft_image_folder *folder,
+                                    const weft__image_note *notes, weft__dataset *d) {
     const int64_t count = folder->images.shape[0];
     char **names = d->names[split] = folder->files;
     d->shards[split] = folder->shards;
@@ -87,7 +83,7 @@ static weft_status list_names(weft_context *ctx, const weft_image_folder *folder
     return status;
 }
 
-weft_status weft__dataset_take_inputs(weft_context *ctx, weft_image_folder *folder, weft__inputs *inputs) {
+weft_status weft__images_take_inputs(weft_context *ctx, weft_image_folder *folder, weft__inputs *inputs) {
     if (!folder->shards) {
         inputs->files = folder->files;
         folder->files = NULL;

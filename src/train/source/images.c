@@ -1,13 +1,14 @@
 /* Reads folders of images as data. Must not know: how images are decoded (weft/data.h). Read
- * next: dataset_table.c. */
+ * next: image_files.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "data/shard_files.h"
 #include "train/dataset/dataset_summary.h"
+#include "train/source/images.h"
 
-void weft__dataset_image_size(const weft__config *config, const weft__dataset *d,
-                              weft_image_folder_options *options) {
+void weft__images_size(const weft__config *config, const weft__dataset *d,
+                       weft_image_folder_options *options) {
     const int64_t *shape = config->model_image.count == 3 ? config->model_image.values : d->image;
     options->channels = shape[0];
     options->rows = shape[1];
@@ -48,7 +49,7 @@ static void put_in_files(const weft__dataset *d, weft__lines *l) {
 void weft__dataset_image_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
     int64_t count = weft__dataset_samples(d, WEFT__TRAIN);
     const int64_t channels = d->sample[0];
-    const bool scaled = config->data_source == WEFT__SOURCE_IMAGES && config->model_image.count == 3;
+    const bool scaled = weft__source_of(config)->files && config->model_image.count == 3;
     if (!config->data_val_path) count += weft__dataset_samples(d, WEFT__VALIDATION);
     weft__line(l, "data: %lld images, %s%lld x %lld, %lld channel%s, from %.300s", (long long)count,
                scaled ? "scaled to " : "", (long long)d->sample[1], (long long)d->sample[2],
@@ -92,33 +93,51 @@ static weft_status read_folder(weft_context *ctx, const char *path, const weft_i
     return WEFT_OK;
 }
 
-weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *config, const char *path,
-                                      weft__split split, weft__dataset *d, weft_array *x, weft_array *y,
-                                      weft__inputs *inputs) {
+static weft_status images_file(const weft__source_file *f) {
+    weft_context *ctx = f->ctx;
+    weft__dataset *d = f->dataset;
     weft_image_folder folder;
     weft__image_scan scan = {0};
-    weft_image_folder_options options = {.with_classes = y != NULL,
+    weft_image_folder_options options = {.with_classes = f->y != NULL,
                                          .skip_bad = true,
                                          .classes = (const char *const *)d->classes,
                                          .class_count = d->classes ? (size_t)d->outputs : 0};
-    weft__dataset_image_size(config, d, &options);
-    WEFT_TRY(read_folder(ctx, path, &options, d, &scan, &folder));
-    weft_status status = tell_bad(ctx, config, path, &folder);
+    weft__images_size(f->config, d, &options);
+    WEFT_TRY(read_folder(ctx, f->path, &options, d, &scan, &folder));
+    weft_status status = tell_bad(ctx, f->config, f->path, &folder);
     if (status == WEFT_OK && folder.classes)
-        status = weft__dataset_take_classes(ctx, path, folder.classes, folder.class_count, d);
+        status = weft__dataset_take_classes(ctx, f->path, folder.classes, folder.class_count, d);
     for (size_t i = 0; i < folder.skipped_count; i++) weft__skipped_count(&d->skipped, folder.skipped[i]);
     if (folder.shards) weft__skipped_add(&d->skipped, weft__shards_skipped(folder.shards));
     d->skipped.bad += (int64_t)folder.bad_count;
-    if (folder.shards && split == WEFT__TRAIN) d->tars = (int64_t)weft__shards_count(folder.shards);
-    if (status == WEFT_OK && inputs) status = weft__dataset_take_inputs(ctx, &folder, inputs);
-    if (status == WEFT_OK && d->in_files && !inputs)
-        status = weft__dataset_take_files(ctx, split, &folder, scan.notes, d);
+    if (folder.shards && f->split == WEFT__TRAIN) d->tars = (int64_t)weft__shards_count(folder.shards);
+    if (status == WEFT_OK && f->inputs) status = weft__images_take_inputs(ctx, &folder, f->inputs);
+    if (status == WEFT_OK && d->in_files && !f->inputs)
+        status = weft__images_take_files(ctx, f->split, &folder, scan.notes, d);
     if (status == WEFT_OK) {
-        *x = folder.images;
-        if (y) *y = folder.labels;
+        *f->x = folder.images;
+        if (f->y) *f->y = folder.labels;
         folder.images = folder.labels = (weft_array){0};
     }
     weft__free(ctx, scan.notes);
     weft_image_folder_free(ctx, &folder);
     return status;
 }
+
+/* Every folder is taken for one of images, unless it is a table. */
+static bool images_guess(const weft__path_facts *path) {
+    return path->folder || weft__path_ends(path, ".tar");
+}
+
+const weft__source_kind weft__data_images = {
+    .form = WEFT__FORM_FOLDER,
+    .unit = "image",
+    .plural = "images",
+    .keys = {WEFT__KEY_data_in_files, WEFT__KEY_data_image_pixels},
+    .images = true,
+    .files = true,
+    .guess = images_guess,
+    .begin = weft__images_begin,
+    .file = images_file,
+    .lines = weft__dataset_image_lines,
+};

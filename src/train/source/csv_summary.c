@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "train/dataset/dataset_summary.h"
+#include "train/source/csv.h"
 
 /* Tells whether all inputs of a column, from `first` on, are the same in all rows of the training data. */
 static bool is_constant(const weft__dataset *d, const weft__column *c, int64_t first) {
@@ -97,14 +98,10 @@ static bool is_unused(const weft__dataset *d, const char *name) {
     return true;
 }
 
-void weft__dataset_table_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
+void weft__csv_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
     const char *file = weft__line_file(config->data_path);
     long long rows = (long long)weft__dataset_samples(d, WEFT__TRAIN), unused = 0, put = 0;
     if (!config->data_val_path) rows += (long long)weft__dataset_samples(d, WEFT__VALIDATION);
-    if (config->data_source != WEFT__SOURCE_CSV) {
-        weft__line(l, "data: %lld samples of %lld numbers, from %.300s", rows, (long long)d->features, file);
-        return;
-    }
     const bool target = !weft__config_is(config, WEFT__TRAIT_NO_TARGETS);
     for (size_t i = 0; i < d->unused_count; i++) unused += is_unused(d, d->unused[i]);
     weft__line(l, "data: %lld rows, %lld columns%s, from %.300s", rows,
