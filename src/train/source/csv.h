@@ -9,7 +9,5 @@ weft_status weft__csv_options(weft_context *ctx, const weft__config *config, boo
                               weft_csv_options *options);
 /* Writes where the target of a sample is: see weft__source_kind. */
 void weft__csv_place(const weft__source_file *file, size_t sample, char out[WEFT__PLACE_BYTES]);
-/* Writes the lines of the summary about a table: see weft__source_kind. */
-void weft__csv_lines(const weft__dataset *dataset, const weft__config *config, struct weft__lines *lines);
 
 #endif
