@@ -129,9 +129,8 @@ bool weft__cli_has_config(const weft__command *command, weft__wanted *wanted) {
 /* Whether the run made a model for `weft chat`. */
 static bool is_chat(const weft__config *config) {
     weft_chat_template *template = NULL;
-    const bool chats =
-        config->data_source == WEFT__SOURCE_CHATS || config->data_source == WEFT__SOURCE_PREFERENCES;
-    const bool has = chats && weft_published_chat(NULL, config->published, &template) == WEFT_OK;
+    const bool has = weft__source_of(config)->answers &&
+                     weft_published_chat(NULL, config->published, &template) == WEFT_OK;
     weft_chat_template_free(template);
     return has;
 }

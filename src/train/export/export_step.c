@@ -86,7 +86,7 @@ static weft_status record_step(weft__use *use, weft__export_step *s) {
 
 weft_status weft__export_step_make(weft__use *use, int64_t batch, weft__export_step *s) {
     *s = (weft__export_step){.batch = batch, .scope = weft_scope_open(use->model.ctx)};
-    if (use->config.data_source == WEFT__SOURCE_PREFERENCES)
+    if (weft__source_of(&use->config)->pairs)
         return weft__fail(
             use->model.ctx, WEFT_ERR_UNSUPPORTED,
             "export --training: a training step on preferences cannot be written as C: leave out "

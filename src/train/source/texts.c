@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "data/parse.h"
 #include "train/dataset/dataset_summary.h"
-#include "train/dataset/texts.h"
+#include "train/source/texts.h"
 
 weft_status weft__texts_fail(const weft__texts_table *t, size_t row, size_t column, const char *what) {
     size_t in_file;
@@ -48,7 +48,7 @@ static weft_status read_table(weft__texts_table *t, bool targets) {
                               "data.weight: only csv and tsv files can have weights");
         return weft__texts_read_json(t->ctx, t->path, &t->table);
     }
-    WEFT_TRY(weft__dataset_csv_options(t->ctx, config, false, &options));
+    WEFT_TRY(weft__csv_options(t->ctx, config, false, &options));
     options.columns = NULL;
     options.column_count = 0;
     options.text = true;
@@ -234,11 +234,11 @@ static weft_status encode_all(const weft__texts_table *t, weft__split split, wef
     return status;
 }
 
-static weft_status take_file(weft__texts_table *t, weft__split split, weft__dataset *d, weft_array *x,
-                             weft_array *y) {
-    if (y || !d->text_columns) WEFT_TRY(find_target(t, d));
+static weft_status take_file(weft__texts_table *t, const weft__source_file *f) {
+    weft__dataset *d = f->dataset;
+    if (f->y || !d->text_columns) WEFT_TRY(find_target(t, d));
     WEFT_TRY(find_texts(t, d));
-    for (size_t i = 0; y && i < t->count; i++)
+    for (size_t i = 0; f->y && i < t->count; i++)
         if (t->column[i] == t->target)
             return weft__fail(
                 t->ctx, WEFT_ERR_ARGUMENT,
@@ -246,12 +246,12 @@ static weft_status take_file(weft__texts_table *t, weft__split split, weft__data
                 "of the classes in data.target",
                 t->path, t->table.columns[t->target]);
     WEFT_TRY(note_columns(t, d));
-    WEFT_TRY(encode_all(t, split, d, x));
+    WEFT_TRY(encode_all(t, f->split, d, f->x));
     d->features = 2 * t->config->model_context;
-    if (!y) return WEFT_OK;
-    d->weights[split] = t->table.weights;
+    if (!f->y) return WEFT_OK;
+    d->weights[f->split] = t->table.weights;
     t->table.weights = (weft_array){0};
-    return weft__texts_classes(t, d, y);
+    return weft__texts_classes(t, d, f->y);
 }
 
 weft_status weft__dataset_text_tokenizer(weft_context *ctx, const weft__config *config, weft__dataset *d) {
@@ -264,19 +264,29 @@ weft_status weft__dataset_text_tokenizer(weft_context *ctx, const weft__config *
     return weft_published_tokenizer(ctx, config->published, &d->tokenizer);
 }
 
-weft_status weft__dataset_read_texts(weft_context *ctx, const weft__config *config, const char *path,
-                                     weft__split split, weft__dataset *d, weft_array *x, weft_array *y) {
-    weft__texts_table t = {.ctx = ctx, .config = config, .path = path};
-    WEFT_TRY(weft__dataset_text_tokenizer(ctx, config, d));
-    weft_status status = read_table(&t, y != NULL);
-    if (status == WEFT_OK) status = take_file(&t, split, d, x, y);
-    weft_table_free(ctx, &t.table);
+/* Tells how many texts of a file are too long for a trained model. */
+static void tell_shortened(const weft__source_file *f) {
+    const int64_t shortened = f->dataset->shortened[f->split];
+    char line[300];
+    if (shortened == 0 || !weft__dataset_tell) return;
+    snprintf(line, sizeof line, "%.200s: %lld texts have more than %lld tokens: only their begin counts",
+             f->path, (long long)shortened, (long long)f->config->model_context);
+    weft__dataset_tell(line);
+}
+
+static weft_status texts_file(const weft__source_file *f) {
+    weft__texts_table t = {.ctx = f->ctx, .config = f->config, .path = f->path};
+    WEFT_TRY(weft__dataset_text_tokenizer(f->ctx, f->config, f->dataset));
+    weft_status status = read_table(&t, f->y != NULL);
+    if (status == WEFT_OK) status = take_file(&t, f);
+    weft_table_free(f->ctx, &t.table);
+    if (f->inputs) f->inputs->lengths = f->dataset->lengths[f->split];
+    if (f->inputs && status == WEFT_OK) tell_shortened(f);
     return status;
 }
 
-weft_status weft__dataset_text_cells(weft_context *ctx, const weft__dataset *dataset,
-                                     const weft__config *config, const char *const *cells, int64_t n,
-                                     weft__inputs *inputs) {
+static weft_status texts_cells(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
+                               const char *const *cells, int64_t n, weft__inputs *inputs) {
     weft__dataset known = *dataset; /* used for its tokenizer; it frees nothing */
     weft__texts_table t = {.ctx = ctx,
                            .config = config,
@@ -300,7 +310,7 @@ weft_status weft__dataset_text_cells(weft_context *ctx, const weft__dataset *dat
 
 /* ---- the summary ---- */
 
-void weft__dataset_texts_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
+static void texts_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
     const int64_t aside = config->data_val_path ? 0 : weft__dataset_samples(d, WEFT__VALIDATION);
     const int64_t texts = weft__dataset_samples(d, WEFT__TRAIN) + aside, tokens = d->text_tokens[WEFT__TRAIN];
     int64_t shortened = 0;
@@ -325,3 +335,39 @@ void weft__dataset_texts_lines(const weft__dataset *d, const weft__config *confi
     else
         weft__line(l, "head: new and random, since the model has none");
 }
+
+/* ---- data.json ---- */
+
+static bool texts_save(const weft__dataset *d, json_t *object) {
+    const bool made =
+        json_object_set_new(object, "texts", weft__json_texts(d->text_columns, (int64_t)d->text_count)) == 0;
+    json_object_set_new(object, "target", json_string(d->target));
+    json_object_set_new(object, "new_head", json_boolean(d->new_head));
+    return made;
+}
+
+static weft_status texts_take(weft_context *ctx, const json_t *object, weft__dataset *d) {
+    const json_t *array = json_object_get(object, "texts");
+    const char *names[2], *target = json_string_value(json_object_get(object, "target"));
+    d->text_count = json_array_size(array);
+    if (d->text_count < 1 || d->text_count > 2 || !target) return WEFT_ERR_FORMAT;
+    for (size_t i = 0; i < d->text_count; i++)
+        if (!(names[i] = json_string_value(json_array_get(array, i)))) return WEFT_ERR_FORMAT;
+    d->text_columns = weft__strings_pack(ctx, names, d->text_count);
+    d->target = weft__strdup(ctx, target);
+    d->new_head = json_is_true(json_object_get(object, "new_head"));
+    d->head_classes = -1;
+    return d->text_columns && d->target ? WEFT_OK : WEFT_ERR_OOM;
+}
+
+static bool texts_guess(const weft__path_facts *path) { return path->size > 0; }
+
+const weft__source_kind weft__data_texts = {.form = WEFT__FORM_TEXTS,
+                                            .unit = "text",
+                                            .guess = texts_guess,
+                                            .file = texts_file,
+                                            .place = weft__csv_place,
+                                            .cells = texts_cells,
+                                            .save = texts_save,
+                                            .take = texts_take,
+                                            .lines = texts_lines};

@@ -1,5 +1,5 @@
 /* The classes of texts: which there are, and whether the head of the published model is for them. Must not
- * know: texts, models' weights. Read next: dataset_texts.c. */
+ * know: texts, models' weights. Read next: texts.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "data/parse.h"
 #include "published/published.h"
-#include "train/dataset/texts.h"
+#include "train/source/texts.h"
 
 typedef struct reading {
     const weft__texts_table *t;

@@ -1,5 +1,5 @@
 /* Reads JSON lines as a table of texts: one object in each line. Must not know: which members matter. Read
- * next: dataset_texts.c. */
+ * next: texts.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "data/parse.h"
 #include "text/json_lines.h"
-#include "train/dataset/texts.h"
+#include "train/source/texts.h"
 
 #define NONE SIZE_MAX /* the place of a cell that is no text */
 

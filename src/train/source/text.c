@@ -1,5 +1,5 @@
-/* Data of language models: text and bytes through a corpus, tokens from npy files or mapped files.
- * Must not know: tables, models. Read next: train/model/model.c. */
+/* Text, bytes and tokens for language models: text and bytes through a corpus, tokens from npy files or
+ * mapped files. Must not know: conversations (chats.c), models. Read next: train/model/model.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +7,8 @@
 #include "text/corpus_files.h"
 #include "text/documents.h"
 #include "train/dataset/dataset_summary.h"
+
+/* ---- files of tokens ---- */
 
 /* Reads the ids of an npy file. */
 static weft_status read_ids(weft_context *ctx, const char *path, int32_t **ids, size_t *count) {
@@ -82,10 +84,11 @@ static weft_status set_aside(weft_context *ctx, double fraction, weft__dataset *
     return WEFT_OK;
 }
 
-static weft_status read_tokens(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+static weft_status tokens_read(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
     weft_hash hash;
     weft__hash_init(&hash);
+    d->in_files = config->data_in_files == WEFT__IN_FILES_TRUE;
     int32_t largest = 0;
     if (d->vocabulary == 0) d->vocabulary = config->model_vocab; /* until the data or a tokenizer tell */
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++)
@@ -95,8 +98,7 @@ static weft_status read_tokens(weft_context *ctx, const weft__config *config, we
     return paths[WEFT__VALIDATION] ? WEFT_OK : set_aside(ctx, config->data_val_fraction, d);
 }
 
-/* The words of data.in_files. */
-enum { IN_FILES_AUTO, IN_FILES_TRUE };
+/* ---- texts ---- */
 
 /* A text and its ids take this many bytes for each byte of text, at most. Texts stay in their files if they
  * would take more than this part of the free memory. */
@@ -139,13 +141,14 @@ static void tell_large(uint64_t bytes) {
 static weft_status choose_in_files(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const weft_tokenizer_kind kind =
         d->tokenizer ? weft_tokenizer_kind_of(d->tokenizer) : (weft_tokenizer_kind)config->data_tokenizer;
-    const bool whole = config->data_source != WEFT__SOURCE_BYTES &&
+    const bool whole = weft__source_of(config)->tokens_of == WEFT__TOKENS_OF_TEXT &&
                        (kind == WEFT_TOKENIZER_PIPELINE || kind == WEFT_TOKENIZER_WORD);
     uint64_t bytes;
-    if (config->data_in_files != IN_FILES_TRUE && (config->data_in_files != IN_FILES_AUTO || whole))
+    if (config->data_in_files != WEFT__IN_FILES_TRUE &&
+        (config->data_in_files != WEFT__IN_FILES_AUTO || whole))
         return WEFT_OK;
     WEFT_TRY(measure_texts(ctx, config, &bytes));
-    if (config->data_in_files == IN_FILES_AUTO) {
+    if (config->data_in_files == WEFT__IN_FILES_AUTO) {
         const uint64_t left = weft__host_memory_free() / (uint64_t)weft__dataset_sharers;
         d->in_files = left > 0 && BYTES * bytes > left / PART;
     }
@@ -153,22 +156,18 @@ static weft_status choose_in_files(weft_context *ctx, const weft__config *config
     return WEFT_OK;
 }
 
-weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *config, weft__dataset *d) {
-    const weft_tokenizer_kind kind = (weft_tokenizer_kind)config->data_tokenizer;
-    d->in_files = config->data_in_files == IN_FILES_TRUE;
-    if (config->data_source == WEFT__SOURCE_TOKENS) return read_tokens(ctx, config, d);
-    if (config->data_source == WEFT__SOURCE_CHATS || config->data_source == WEFT__SOURCE_PREFERENCES)
-        return weft__dataset_read_chats(ctx, config, d);
-    bool bytes = config->data_source == WEFT__SOURCE_BYTES;
+static weft_status text_read(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+    const bool bytes = weft__source_of(config)->tokens_of == WEFT__TOKENS_OF_BYTES;
+    d->in_files = config->data_in_files == WEFT__IN_FILES_TRUE;
     WEFT_TRY(choose_in_files(ctx, config, d));
-    const weft_corpus_options options = {.kind = bytes ? WEFT_TOKENIZER_BYTE : kind,
-                                         .max_vocabulary = (size_t)config->data_max_vocabulary,
-                                         .tokenizer = d->tokenizer,
-                                         .validation_path = config->data_val_path,
-                                         .test_path = config->data_test_path,
-                                         .in_files = d->in_files,
-                                         .validation_fraction =
-                                             config->data_val_path ? 0 : config->data_val_fraction};
+    const weft_corpus_options options = {
+        .kind = bytes ? WEFT_TOKENIZER_BYTE : (weft_tokenizer_kind)config->data_tokenizer,
+        .max_vocabulary = (size_t)config->data_max_vocabulary,
+        .tokenizer = d->tokenizer,
+        .validation_path = config->data_val_path,
+        .test_path = config->data_test_path,
+        .in_files = d->in_files,
+        .validation_fraction = config->data_val_path ? 0 : config->data_val_fraction};
     WEFT_TRY(weft_corpus_open(ctx, config->data_path, &options, &d->corpus));
     d->vocabulary = (int64_t)weft_tokenizer_vocabulary(weft_corpus_tokenizer(d->corpus));
     d->hash = weft_corpus_hash(d->corpus);
@@ -177,6 +176,34 @@ weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *confi
         d->mapped[i] = weft_corpus_tokens(d->corpus, parts[i], &d->mapped_first[i]);
     return WEFT_OK;
 }
+
+/* ---- loaders ---- */
+
+static weft_status tokens_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
+                                 weft__split split, int64_t most, const weft_loader_options *options,
+                                 weft_loader **out) {
+    size_t whole = 0;
+    const int32_t *ids = weft__dataset_ids(dataset, split, &whole);
+    int64_t context = config->model_context, window = 0, count = (int64_t)whole;
+    if (split != WEFT__TRAIN && count > 1 && count <= context) context = count - 1;
+    /* Cuts an epoch of streams to whole steps, because states restart between epochs. */
+    if (options->streams && options->batch > 0) {
+        const int64_t all = weft__dataset_streams(config, count, options->batch),
+                      whole_batches = weft__dataset_whole_steps(config, all);
+        if (whole_batches < all) count = options->batch * (whole_batches * context + 1);
+    }
+    if (weft__mul(options->batch, context, &window) && count > 0)
+        count = weft__dataset_limit(most, window, count - 1) + 1; /* the last token is only a target */
+    if (dataset->mapped[split]) {
+        weft_loader_options mapped = *options;
+        if (dataset->in_files) mapped.device_bytes = -1; /* no copy in the device's memory */
+        return weft_loader_mapped(ctx, dataset->mapped[split], dataset->mapped_first[split], count, context,
+                                  &mapped, out);
+    }
+    return weft_loader_tokens(ctx, ids, (size_t)count, context, options, out);
+}
+
+/* ---- the summary ---- */
 
 static void put_files(weft_corpus_files files, weft__lines *l) {
     if (files.hidden + files.folders + files.others == 0) return;
@@ -192,11 +219,7 @@ static void put_files(weft_corpus_files files, weft__lines *l) {
                         weft__plural((int64_t)files.folders));
 }
 
-void weft__dataset_text_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
-    if (d->chats) {
-        weft__dataset_chat_lines(d, config, l);
-        return;
-    }
+static void tokens_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
     const weft_tokenizer *tokenizer = weft__dataset_tokenizer(d);
     const weft_corpus_files files = weft_corpus_files_of(d->corpus);
     const char *name = weft__line_file(config->data_path);
@@ -218,3 +241,62 @@ void weft__dataset_text_lines(const weft__dataset *d, const weft__config *config
     if (d->in_files && d->corpus) weft__line(l, "the text stays in its files (data.in_files)");
     put_files(files, l);
 }
+
+/* ---- the sources ---- */
+
+static bool text_guess(const weft__path_facts *path) {
+    switch (path->use) {
+    case WEFT__USE_EMPTY: /* the reader will say so */
+    case WEFT__USE_TEXTS: return !path->published || path->parquet;
+    case WEFT__USE_OTHER: return path->parquet;
+    case WEFT__USE_NONE:
+    case WEFT__USE_CHATS:
+    case WEFT__USE_PREFERENCES: break;
+    }
+    return false;
+}
+
+static weft_status text_check(const weft__config *config) {
+    const bool file =
+        config->data_tokenizer == WEFT_TOKENIZER_BPE || config->data_tokenizer == WEFT_TOKENIZER_PIPELINE;
+    if (!file || config->data_tokenizer_path) return WEFT_OK;
+    return weft__config_blame(config, WEFT__KEY_data_tokenizer,
+                              "bpe and pipeline are read from files: name the folder in data.tokenizer_path");
+}
+
+const weft__source_kind weft__data_text = {.form = WEFT__FORM_CORPUS,
+                                           .unit = "token",
+                                           .keys = {WEFT__KEY_data_in_files},
+                                           .guess = text_guess,
+                                           .check = text_check,
+                                           .read = text_read,
+                                           .loader = tokens_loader,
+                                           .lines = tokens_lines};
+
+static weft_status bytes_check(const weft__config *config) {
+    if (!config->data_tokenizer_path) return WEFT_OK;
+    return weft__config_blame(config, WEFT__KEY_data_tokenizer_path,
+                              "data.source bytes needs no tokenizer: leave this key out");
+}
+
+const weft__source_kind weft__data_bytes = {.form = WEFT__FORM_CORPUS,
+                                            .unit = "token",
+                                            .keys = {WEFT__KEY_data_in_files},
+                                            .tokens_of = WEFT__TOKENS_OF_BYTES,
+                                            .check = bytes_check,
+                                            .read = text_read,
+                                            .loader = tokens_loader,
+                                            .lines = tokens_lines};
+
+static bool tokens_guess(const weft__path_facts *path) {
+    return path->use == WEFT__USE_NONE && weft__path_ends(path, ".bin");
+}
+
+const weft__source_kind weft__data_tokens = {.form = WEFT__FORM_CORPUS,
+                                             .unit = "token",
+                                             .keys = {WEFT__KEY_data_in_files},
+                                             .tokens_of = WEFT__TOKENS_OF_FILES,
+                                             .guess = tokens_guess,
+                                             .read = tokens_read,
+                                             .loader = tokens_loader,
+                                             .lines = tokens_lines};

@@ -45,11 +45,11 @@ static weft_status read_part(weft_context *ctx, const weft__config *config, cons
     return status;
 }
 
-weft_status weft__dataset_read_chats(weft_context *ctx, const weft__config *config, weft__dataset *d) {
+static weft_status chats_read(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
     weft_chat_template *template = NULL;
     d->chats = true;
-    d->pairs = config->data_source == WEFT__SOURCE_PREFERENCES;
+    d->pairs = weft__source_of(config)->pairs;
     if (!config->published || !d->tokenizer)
         return weft__fail(
             ctx, WEFT_ERR_ARGUMENT,
@@ -116,7 +116,7 @@ static void conversation_lines(const weft__config *config, const weft_chats_pack
                    (long long)all->cut, (long long)all->dropped);
 }
 
-void weft__dataset_chat_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
+static void chat_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
     int64_t conversations = 0, rows = 0;
     weft_chats_packed all = {0};
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
@@ -134,3 +134,47 @@ void weft__dataset_chat_lines(const weft__dataset *d, const weft__config *config
         conversation_lines(config, &all, conversations, rows, l);
     weft__line(l, "vocabulary: %lld tokens", (long long)d->vocabulary);
 }
+
+/* ---- the sources ---- */
+
+/* The uses that have no message of a reader of texts: the reader will say what is wrong. A published model
+ * learns texts as chats. */
+static bool chats_guess(const weft__path_facts *path) {
+    switch (path->use) {
+    case WEFT__USE_NONE: return weft__path_ends(path, ".jsonl");
+    case WEFT__USE_CHATS: return true;
+    case WEFT__USE_PREFERENCES: return false;
+    case WEFT__USE_OTHER: return !path->parquet;
+    case WEFT__USE_EMPTY:
+    case WEFT__USE_TEXTS: break;
+    }
+    return path->published && !path->parquet;
+}
+
+static const weft__tuning chats_tuning = {512, 4, 3, 5e-5, 2e-4}, pairs_tuning = {1024, 4, 1, 1e-6, 2e-5};
+
+const weft__source_kind weft__data_chats = {.form = WEFT__FORM_CORPUS,
+                                            .unit = "token",
+                                            .tuning = &chats_tuning,
+                                            .answers = true,
+                                            .guess = chats_guess,
+                                            .read = chats_read,
+                                            .lines = chat_lines};
+
+static bool preferences_guess(const weft__path_facts *path) { return path->use == WEFT__USE_PREFERENCES; }
+
+static weft_status preferences_check(const weft__config *config) {
+    if (config->train_label_smoothing <= 0) return WEFT_OK;
+    return weft__config_blame(config, WEFT__KEY_train_label_smoothing,
+                              "preferences have a label smoothing of their own: use dpo.label_smoothing");
+}
+
+const weft__source_kind weft__data_preferences = {.form = WEFT__FORM_CORPUS,
+                                                  .unit = "token",
+                                                  .tuning = &pairs_tuning,
+                                                  .answers = true,
+                                                  .pairs = true,
+                                                  .guess = preferences_guess,
+                                                  .check = preferences_check,
+                                                  .read = chats_read,
+                                                  .lines = chat_lines};

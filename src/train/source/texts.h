@@ -1,9 +1,9 @@
-/* Shared by the files that read texts and their classes: dataset_texts.c, texts_json.c and texts_classes.c.
- * Must not know: models. Read next: dataset_texts.c. */
-#ifndef WEFT_SRC_TRAIN_DATASET_TEXTS_H
-#define WEFT_SRC_TRAIN_DATASET_TEXTS_H
+/* Shared by the files that read texts and their classes: texts.c, texts_json.c and texts_classes.c.
+ * Must not know: models. Read next: texts.c. */
+#ifndef WEFT_SRC_TRAIN_SOURCE_TEXTS_H
+#define WEFT_SRC_TRAIN_SOURCE_TEXTS_H
 
-#include "train/dataset/dataset.h"
+#include "train/source/csv.h"
 
 /* A file of texts: all its cells, and which columns are used. */
 typedef struct weft__texts_table {
