@@ -34,8 +34,14 @@ static void cli_verify_show(const weft__verification *v) {
     }
     weft__print(stdout, "every node agrees%s%s\n", v->worst > 0 ? "; furthest apart: " : " to the bit",
                 v->worst > 0 ? v->worst_node : "");
-    weft__print(stdout, "losses of %llu steps agree to %.2g; the last: %.7g and %.7g\n",
-                (unsigned long long)v->steps, v->worst_loss, v->loss[0], v->loss[1]);
+    weft__print(stdout, "losses of %llu steps%s agree to %.2g; the last: %.7g and %.7g\n",
+                (unsigned long long)v->steps, v->with_sgd ? " of sgd" : "", v->worst_loss, v->loss[0],
+                v->loss[1]);
+    if (v->with_sgd)
+        weft__print(stdout,
+                    "a gradient of %s is 0 but for rounding, of which the configured optimizer makes "
+                    "whole steps: so these are steps of sgd\n",
+                    v->cancels);
 }
 
 int weft__command_verify(const weft__command *command, int argc, char **argv) {
