@@ -403,7 +403,7 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
     weft__bench bench = {.steps = -1, .warmup = -1, .precision = "f32"};
     const weft__option options[] = {
         {"WORKLOAD", WEFT__OPTION_ARG, &name, "name of the workload; 'list' shows all names"},
-        {"--steps N", WEFT__OPTION_INT, &bench.steps, "timed steps"},
+        {"--steps N", WEFT__OPTION_INT, &bench.steps, "steps to time"},
         {"--warmup N", WEFT__OPTION_INT, &bench.warmup, "steps before the timed ones"},
         {"--batch N", WEFT__OPTION_INT, &bench.batch_size, "samples in a step of mlp, cnn and the GPTs"},
         {"--precision P", WEFT__OPTION_TEXT, &bench.precision,
@@ -411,12 +411,12 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
         {"--recompute WHAT", WEFT__OPTION_TEXT, &recompute,
          "as train.recompute, for mlp, cnn and the GPTs: none, gelu, norm or block; default: none"},
         {"--threads N", WEFT__OPTION_INT, &bench.threads, "threads of the device; default: all"},
-        {"--device D", WEFT__OPTION_TEXT, &bench.device, "cpu, interp, null; default: $WEFT_DEVICE or cpu"},
+        WEFT__ANY_DEVICE_OPTION(&bench.device),
         {"--data DIR", WEFT__OPTION_TEXT, &bench.folder,
          "a folder with fashion-mnist/*.gz and tinyshakespeare.txt"},
         {"--only TEXT", WEFT__OPTION_TEXT, &bench.only,
          "workloads of several lines: lines whose name contains TEXT; gemm: only this size"},
-        {"--json", WEFT__OPTION_FLAG, &bench.json, "print one JSON line for each measurement"},
+        {"--json", WEFT__OPTION_FLAG, &bench.json, "print one JSON object per line"},
         {"--nondeterministic", WEFT__OPTION_FLAG, &bench.nondeterministic,
          "cuDNN may add the gradients of attention in any order (as train.deterministic: false)"},
         {"--profile", WEFT__OPTION_FLAG, &bench.profile,

@@ -398,7 +398,8 @@ bool weft__program_scalar_get(const weft_program *program, size_t i, weft__progr
         if (!leaf || leaf->leaf == WEFT_LEAF_STORAGE || i-- > 0) continue;
         *scalar = (weft__program_scalar){
             .tensor = leaf, .offset = program->leaves[k].offset, .random = leaf->leaf == WEFT_LEAF_RANDOM};
-        if (scalar->random) weft__random_write(program->ctx, leaf, program->ctx->step, (char *)scalar->key);
+        if (scalar->random)
+            weft__random_write(program->ctx, leaf, program->ctx->random.step, (char *)scalar->key);
         return true;
     }
     return false;

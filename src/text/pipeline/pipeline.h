@@ -1,11 +1,11 @@
 /* The private interface of tokenizers that others have published: a pipeline that tokenizer.json of Hugging
  * Face's library `tokenizers` describes. A text passes these stages:
  *
- *   added tokens     are cut out (added_tokens.c): <|endoftext|> and others that the model does not make
- *   normalizers      change the text (normalizers.c, unicode.c, charsmap.c)
- *   pre-tokenizers   cut it into words (pre_tokenizers.c, split.c)
- *   model            turns each word into ids (model_*.c)
- *   post-processor   adds special tokens, if the caller wants them (post_processor.c)
+ *     added tokens     are cut out (added_tokens.c): <|endoftext|> and others that the model does not make
+ *     normalizers      change the text (normalizers.c, unicode.c, charsmap.c)
+ *     pre-tokenizers   cut it into words (pre_tokenizers.c, split.c)
+ *     model            turns each word into ids (model_*.c)
+ *     post-processor   adds special tokens, if the caller wants them (post_processor.c)
  *
  * Decoders turn ids back into text, id by id (decoders.c). The names and the behaviour of all parts are those
  * of the crate `tokenizers` 0.22 (github.com/huggingface/tokenizers). Texts get the same ids.

@@ -124,8 +124,8 @@ weft_status weft__model_vocab(weft__config *config) {
         config->model_vocab = tokens;
         config->origin[WEFT__KEY_model_vocab] = WEFT__ORIGIN_FOUND;
     }
-    const bool knows = config->data_source != WEFT__SOURCE_TOKENS || config->data_tokenizer_path;
-    if (config->model_tokens || knows || tokens > config->model_vocab) return WEFT_OK;
+    if (config->model_tokens || weft__source_has_tokenizer(config) || tokens > config->model_vocab)
+        return WEFT_OK;
     config->model_tokens = tokens; /* tokens that the data do not contain are still tokens */
     config->origin[WEFT__KEY_model_tokens] = WEFT__ORIGIN_FOUND;
     return WEFT_OK;
@@ -215,8 +215,7 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
 }
 
 double weft__model_smoothing(const weft__config *config) {
-    return config->data_source == WEFT__SOURCE_PREFERENCES ? config->dpo_label_smoothing
-                                                           : config->train_label_smoothing;
+    return weft__source_of(config)->pairs ? config->dpo_label_smoothing : config->train_label_smoothing;
 }
 
 weft_status weft__model_loss(const weft__model *model, const weft__config *config,
