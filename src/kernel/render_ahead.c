@@ -1,7 +1,7 @@
 /* Rows that are copied ahead. If the lanes keep a long row in the stash, they copy the next row of their
- * group into it while they compute this one, so that they do not wait for memory at its start. A lane reads
- * only slots that it copied itself, and copies to a slot of the next row as soon as it has read the slot for
- * the last time. CUDA from compute capability 8.0 on. Must not know: what is computed. Read next:
+ * group into it while they compute this one. So they do not wait for memory at its start. A lane reads only
+ * slots that it copied itself. When it has read a slot for the last time, it copies the next row's element
+ * into it. CUDA from compute capability 8.0 on. Must not know: what is computed. Read next:
  * render_team.c.
  *
  *     row i        max of x    sum of exp(x-m)    store exp(x-m) / s

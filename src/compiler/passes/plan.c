@@ -260,7 +260,7 @@ bool weft__plan_same_index(const weft_kernel *kernel, int in, int out) {
     return true;
 }
 
-static int arg_of(const plan_unit *u, int node) {
+int weft__plan_arg_of(const plan_unit *u, int node) {
     for (int a = 0; a < u->kernel->n_args; a++)
         if (u->args[a] == node) return a;
     return -1;
@@ -273,7 +273,7 @@ static bool same_index_of(const plan *p, const plan_unit *u, const weft_tensor *
         if (node->kind != IR_LEAF || !overlaps(node->tensor, variable)) continue;
         if (u->kernel->n_reduce || first_byte(node->tensor) != first_byte(variable) ||
             end_byte(node->tensor) != end_byte(variable) ||
-            !weft__plan_same_index(u->kernel, a, arg_of(u, value)))
+            !weft__plan_same_index(u->kernel, a, weft__plan_arg_of(u, value)))
             return false;
     }
     return true;

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "device/device.h"
 #include "device/interp/interp.h"
+#include "device/module.h"
 #include "device/null/null.h"
 
 /* ---- building kernels ---- */
@@ -153,7 +153,7 @@ typedef struct fixture {
 static void setup(fixture *f) {
     memset(f, 0, sizeof *f);
     f->ctx.random.seed = 11;
-    assert_int_equal(weft__device_interp.open(&f->ctx, "", NULL, &f->device), WEFT_OK);
+    assert_int_equal(weft__device_interp.open(&weft__device_interp, &f->ctx, "", NULL, &f->device), WEFT_OK);
 }
 static void teardown(fixture *f) {
     assert_int_equal(f->device->bytes_in_use, 0);
