@@ -36,9 +36,9 @@ DOORS = {"nn": {"compiler/runtime/derive.h", "device/cpu/tile/random_fill.h", "d
          "optim": {"autodiff/autodiff.h", "compiler/profile/profile.h", "compiler/runtime/derive.h"},
          "data": {"compiler/profile/profile.h", "compiler/runtime/derive.h", "device/cpu/cpu.h", "device/device.h", "device/shared_library.h"},
          # device/c99/c99.h: `weft export --to c` writes source from the program that ran last on the device c99
-         "train": {"compiler/profile/profile.h", "device/c99/c99.h", "device/device.h", "device/gpu/card/card.h", "device/null/null.h"},
-         "cli": {"compiler/profile/price.h", "compiler/profile/profile.h", "device/cuda/components.h", "device/device.h", "device/hip/components.h",
-                 "device/gpu/backend/cache.h", "device/opencl/devices.h", "device/quiet.h", "device/webgpu/devices.h"},
+         "train": {"compiler/profile/profile.h", "device/c99/c99.h", "device/device.h", "device/gpu/card/card.h", "device/module.h", "device/null/null.h"},
+         "cli": {"compiler/profile/price.h", "compiler/profile/profile.h", "device/device.h",
+                 "device/gpu/backend/cache.h", "device/module.h", "device/quiet.h"},
          "text": set(), "io": set(), "published": set()}
 # Libraries that only the command may use; libweft has fewer dependencies.
 COMMAND_ONLY = re.compile(r"<(yaml\.h|curl/.*|protobuf-c/.*)>")

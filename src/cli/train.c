@@ -226,7 +226,7 @@ int weft__command_train(const weft__command *command, int argc, char **argv) {
     const weft__option options[] = {
         WEFT__CONFIG_OPTIONS(&wanted),
         {"--minutes M", WEFT__OPTION_NUM, &minutes,
-         "train for about so long: measures steps, and sets their number"},
+         "time the first steps, then train as many as fit into M minutes"},
         WEFT__DEVICE_OPTION(&wanted.device),
         {"--run DIR", WEFT__OPTION_TEXT, &dir, "the folder of the run; default: a new one in runs/"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
@@ -280,7 +280,7 @@ int weft__command_resume(const weft__command *command, int argc, char **argv) {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
         {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &wanted.settings,
          "change how long it trains, or what it logs"},
-        {"--device D", WEFT__OPTION_TEXT, &wanted.device, "another device than before"},
+        {"--device D", WEFT__OPTION_TEXT, &wanted.device, "another device than the run's"},
         WEFT__TRUST_OPTION,
         {"--strict", WEFT__OPTION_FLAG, &strict, "fail if the newest checkpoint is damaged"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},

@@ -1,5 +1,6 @@
-/* Records the training step of exported C source: from a batch of raw inputs and targets to the changed
- * parameters, as training on this batch does it. Must not know: source code. Read next: export_learn.c. */
+/* Records the training step of exported C source. The step leads from a batch of raw inputs and targets to
+ * the changed parameters, as training on this batch does. Must not know: source code. Read next:
+ * export_learn.c. */
 #include <weft/ops.h>
 
 #include "nn/module.h"

@@ -1,14 +1,18 @@
-/* weft bench crossover: runs training steps of networks of many sizes on several devices. Prints the measured
- * time and the price of each, and how often the cheapest device was the fastest. Must not know: how prices
- * are computed. Read next: compiler/profile/price.c. */
+/* Runs training steps of networks of many sizes on several devices. Prints the measured time and the price of
+ * each, and how often the cheapest device was the fastest.
+ *
+ *     build/bench_crossover [--json] [DEVICES]     such as cpu@1,cpu: the CPU with one thread, and with all
+ */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "cli/bench.h"
-#include "cli/cli.h"
+#include <weft/weft.h>
+
 #include "compiler/profile/price.h"
-#include "train/run/progress.h"
+#include "device/device.h"
 
 enum { SIDES = 4, OUTPUTS = 10, DEEPEST = 8, BLOCKS = 5 };
 #define CELL_SECONDS 0.06 /* seconds of timed steps, on each device */
@@ -77,16 +81,22 @@ static weft_status step(const net *n, const cell *c) {
     return isnan(weft_item(n->loss)) ? weft_last_status(n->ctx) : WEFT_OK;
 }
 
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
 static weft_status time_steps(const net *n, const cell *c, int64_t steps, double *seconds) {
-    const double from = weft__now();
+    const double from = now();
     for (int64_t i = 0; i < steps; i++) WEFT_TRY(step(n, c));
     WEFT_TRY(weft_synchronize(n->ctx));
-    *seconds = (weft__now() - from) / (double)steps;
+    *seconds = (now() - from) / (double)steps;
     return WEFT_OK;
 }
 
 /* Measures the fastest of several blocks of steps, because other work of the machine only adds time. */
-static weft_status bench_crossover_measure(side *s, int k, cell *c) {
+static weft_status measure(side *s, int k, cell *c) {
     net n;
     double seconds = 0;
     weft_scope *scope = weft_scope_open(s->ctx);
@@ -133,34 +143,31 @@ typedef struct tally {
     int cells, exact, near;
 } tally;
 
-static void bench_crossover_show(const cell *c, const side *sides, int n, bool json, tally *t) {
+static void show(const cell *c, const side *sides, int n, bool json, tally *t) {
     const int fastest = cheapest(c->measured, n), chosen = cheapest(c->priced, n);
     const bool near = c->measured[chosen] <= NEAR * c->measured[fastest];
     t->cells++;
     t->exact += fastest == chosen;
     t->near += near;
-    weft__print(stdout,
-                json ? "{\"batch\": %lld, \"width\": %lld, \"depth\": %lld, \"data\": \"%s\""
-                     : "%5lld %5lld %5lld  %-8s",
-                (long long)c->batch, (long long)c->width, (long long)c->depth,
-                c->uploads ? "uploaded" : "resident");
+    printf(json ? "{\"batch\": %lld, \"width\": %lld, \"depth\": %lld, \"data\": \"%s\""
+                : "%5lld %5lld %5lld  %-8s",
+           (long long)c->batch, (long long)c->width, (long long)c->depth,
+           c->uploads ? "uploaded" : "resident");
     for (int k = 0; k < n; k++)
-        weft__print(stdout, json ? ", \"%s\": {\"seconds\": %.4g, \"priced\": %.4g}" : "%.0s %10.1f %10.1f",
-                    json ? sides[k].spec : "", (json ? 1 : 1e6) * c->measured[k],
-                    (json ? 1 : 1e6) * c->priced[k]);
-    weft__print(stdout,
-                json ? ", \"fastest\": \"%s\", \"chosen\": \"%s\", \"right\": %s}\n" : "  %-9s %-9s %s\n",
-                sides[fastest].spec, sides[chosen].spec,
-                json   ? near ? "true" : "false"
-                : near ? ""
-                       : "WRONG");
+        printf(json ? ", \"%s\": {\"seconds\": %.4g, \"priced\": %.4g}" : "%.0s %10.1f %10.1f",
+               json ? sides[k].spec : "", (json ? 1 : 1e6) * c->measured[k], (json ? 1 : 1e6) * c->priced[k]);
+    printf(json ? ", \"fastest\": \"%s\", \"chosen\": \"%s\", \"right\": %s}\n" : "  %-9s %-9s %s\n",
+           sides[fastest].spec, sides[chosen].spec,
+           json   ? near ? "true" : "false"
+           : near ? ""
+                  : "WRONG");
     fflush(stdout);
 }
 
 static void head(const side *sides, int n) {
-    weft__print(stdout, "microseconds a step, measured and estimated\nbatch width depth  data    ");
-    for (int k = 0; k < n; k++) weft__print(stdout, " %10s %10s", sides[k].spec, "price");
-    weft__print(stdout, "  %-9s %-9s\n", "fastest", "chosen");
+    printf("microseconds a step, measured and estimated\nbatch width depth  data    ");
+    for (int k = 0; k < n; k++) printf(" %10s %10s", sides[k].spec, "price");
+    printf("  %-9s %-9s\n", "fastest", "chosen");
 }
 
 /* ---- all sizes ---- */
@@ -174,12 +181,9 @@ static weft_status open_side(side *s) {
         s->threads = (int)strtol(at + 1, NULL, 10);
         if (s->threads < 1 || s->threads > 4096)
             return weft__fail(NULL, WEFT_ERR_ARGUMENT,
-                              "bench crossover: %s: give a number of threads after the @, as in cpu@4",
-                              s->spec);
+                              "%s: give a number of threads after the @, as in cpu@4", s->spec);
     }
-    return weft_open(
-        &(weft_open_options){.device = name, .threads = s->threads, .seed = 1, .log = weft__show_log},
-        &s->ctx);
+    return weft_open(&(weft_open_options){.device = name, .threads = s->threads, .seed = 1}, &s->ctx);
 }
 
 static weft_status run_cells(side *sides, int n, weft_context *plan, bool json, tally *t) {
@@ -191,34 +195,34 @@ static weft_status run_cells(side *sides, int n, weft_context *plan, bool json, 
                 for (int up = 0; up < 2; up++) {
                     cell c = {batches[b], widths[w], depths[d], up, {0}, {0}};
                     WEFT_TRY(price(plan, sides, n, &c));
-                    for (int k = 0; k < n; k++) WEFT_TRY(bench_crossover_measure(&sides[k], k, &c));
-                    bench_crossover_show(&c, sides, n, json, t);
+                    for (int k = 0; k < n; k++) WEFT_TRY(measure(&sides[k], k, &c));
+                    show(&c, sides, n, json, t);
                 }
     }
     return WEFT_OK;
 }
 
-int weft__bench_crossover(const char *devices, bool json) {
+int main(int argc, char **argv) {
     side sides[SIDES];
     weft_context *plan = NULL;
     tally t = {0, 0, 0};
     int n = 0;
+    const bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
+    const char *list = argc > 1 + json ? argv[1 + json] : "cpu@1,cpu";
     memset(sides, 0, sizeof sides);
     weft_status status = weft_open(&(weft_open_options){.device = "null", .seed = 1}, &plan);
-    for (const char *list = devices; status == WEFT_OK && n < SIDES;) {
-        if (!weft__device_next(&list, sides[n].spec, sizeof sides[n].spec)) break;
+    while (status == WEFT_OK && n < SIDES && weft__device_next(&list, sides[n].spec, sizeof sides[n].spec))
         status = open_side(&sides[n++]);
-    }
     if (status == WEFT_OK && !json) head(sides, n);
     if (status == WEFT_OK) status = run_cells(sides, n, plan, json, &t);
     if (status == WEFT_OK)
-        weft__print(stdout,
-                    json ? "{\"cells\": %d, \"fastest_chosen\": %d, \"right\": %d}\n"
-                         : "of %d cases, the fastest device was chosen in %d, and one that is at most a "
-                           "tenth slower in %d\n",
-                    t.cells, t.exact, t.near);
-    const int code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
+        printf(json ? "{\"cells\": %d, \"fastest_chosen\": %d, \"right\": %d}\n"
+                    : "of %d cases, the fastest device was chosen in %d, and one that is at most a tenth "
+                      "slower in %d\n",
+               t.cells, t.exact, t.near);
+    else
+        fprintf(stderr, "bench_crossover: %s\n", weft_last_error(NULL));
     for (int k = 0; k < n; k++) weft_close(sides[k].ctx);
     weft_close(plan);
-    return code;
+    return status == WEFT_OK ? 0 : 1;
 }
