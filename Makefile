@@ -20,18 +20,22 @@ endif
 # $(call configure,FOLDER,OPTIONS): configures a folder once. Later calls keep its generator and compiler.
 configure = @test -f $(1)/build.ninja -o -f $(1)/Makefile || \
 	cmake -S . -B $(1) -G "$(GENERATOR)" $(COMPILER) $(2) >$(if $(V),/dev/stdout,/dev/null)
+# $(call whole,FOLDER): `make demo` builds for this processor alone.
+whole = @if grep -qs '^WEFT_NATIVE:BOOL=ON' $(1)/CMakeCache.txt; then cmake -DWEFT_NATIVE=OFF $(1) >/dev/null; fi
 compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all tests test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda webgpu dawn duckdb models test-cuda test-ptx test-nvrtc test-amdgcn mutants portable bench bench-compare bench-jpeg instructions install clean help deps check-deps check-deps-lint
+.PHONY: all tests test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda webgpu dawn duckdb models test-cuda test-ptx test-nvrtc test-amdgcn mutants portable bench bench-programs bench-compare bench-jpeg instructions install clean help deps check-deps check-deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
+	$(call whole,$(BUILD))
 	$(call compile,$(BUILD),--target product)
 
 tests: ## build the tests, too
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
+	$(call whole,$(BUILD))
 	$(call compile,$(BUILD))
 
 deps: ## install missing packages to build and test, with sudo if you are not root
@@ -51,7 +55,8 @@ test-all: check-deps ## run all tests, also the slow ones, and those on OpenCL, 
 	@$(call run_tests,$(BUILD))
 
 demo: check-deps ## build, train a small GPT on Weft's own source text
-	@$(MAKE) --no-print-directory all
+	$(call configure,$(BUILD),-DWEFT_NATIVE=ON)
+	$(call compile,$(BUILD),--target product)
 	@$(BUILD)/weft demo gpt $(DEMO_ARGS)
 
 lint: check-deps-lint ## check format, layers, lengths, names, headers, generated files and flags; quick clang-tidy
@@ -150,6 +155,9 @@ bench: all ## run the workloads BENCH="xor200 mlp ..." and print one JSON line e
 
 bench-compare: all ## compare the workloads with other libraries, update docs/performance.md (BENCH, VENV=DIR, KANN=DIR, BENCH_ARGS)
 	@bench/table --build $(BUILD) $(if $(VENV),--venv $(VENV)) $(if $(KANN),--kann $(KANN)) $(BENCH_ARGS) $(BENCH)
+
+bench-programs: all ## build the benchmarks of bench/: single operations, and which device is faster (build/bench_*)
+	$(call compile,$(BUILD),--target bench_operations bench_crossover bench_jpeg)
 
 bench-jpeg: all ## measure how fast one thread reads JPEG files, compared with libjpeg-turbo alone
 	$(call compile,$(BUILD),--target bench_jpeg)

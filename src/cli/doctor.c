@@ -1,5 +1,5 @@
-/* weft doctor: explains which device a run takes and why, the state of each device, where compiled kernels
- * are kept, and what to do about missing components. Must not know: how devices work. Read next:
+/* weft doctor: explains which device a run takes and why, and what to do about missing components. Shows the
+ * state of each device, and where compiled kernels are kept. Must not know: how devices work. Read next:
  * devices.c. */
 #include <stdio.h>
 #include <stdlib.h>

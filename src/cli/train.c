@@ -129,9 +129,8 @@ bool weft__cli_has_config(const weft__command *command, weft__wanted *wanted) {
 /* Whether the run made a model for `weft chat`. */
 static bool is_chat(const weft__config *config) {
     weft_chat_template *template = NULL;
-    const bool chats =
-        config->data_source == WEFT__SOURCE_CHATS || config->data_source == WEFT__SOURCE_PREFERENCES;
-    const bool has = chats && weft_published_chat(NULL, config->published, &template) == WEFT_OK;
+    const bool has = weft__source_of(config)->answers &&
+                     weft_published_chat(NULL, config->published, &template) == WEFT_OK;
     weft_chat_template_free(template);
     return has;
 }
@@ -148,11 +147,25 @@ void weft__cli_next(const weft__config *config, const char *run) {
     weft__print(stdout, "\n");
 }
 
-/* Fits the run to a time, and says what was chosen. minutes 0: not wanted, but `text` takes two. */
-static weft_status fit_time(weft__config *config, const char *name, double minutes, bool quiet) {
-    const bool text = strcmp(name, "text") == 0 && !config->file;
+weft_status weft__cli_pace(weft__config *config, bool text, double minutes, bool quiet) {
     weft__pace pace;
     char model[64];
+    WEFT_TRY((text ? weft__pace_text : weft__pace_steps)(config, 60 * minutes, &pace));
+    if (quiet) return WEFT_OK;
+    weft__print(stderr, "%.3g minutes: %llu steps of %.3g ms", minutes, (unsigned long long)pace.steps,
+                1000 * pace.step);
+    if (pace.share > 0.005) weft__print(stderr, ", and %.0f %% more for evaluations", 100 * pace.share);
+    weft__print(stderr, "\n");
+    if (text)
+        weft__print(stderr, "model: a gpt of %s parameters that learns %s; more time gives a larger one\n",
+                    weft__short_number((double)pace.parameters, model),
+                    config->data_tokenizer == WEFT_TOKENIZER_CHARACTER ? "characters" : "parts of words");
+    return WEFT_OK;
+}
+
+/* Fits the run to a time. minutes 0: not wanted, but `text` takes two. */
+static weft_status fit_time(weft__config *config, const char *name, double minutes, bool quiet) {
+    const bool text = strcmp(name, "text") == 0 && !config->file;
     if (minutes == 0 && (!text || weft__config_given(config, WEFT__KEY_train_steps) ||
                          weft__config_given(config, WEFT__KEY_train_epochs)))
         return WEFT_OK;
@@ -170,17 +183,7 @@ static weft_status fit_time(weft__config *config, const char *name, double minut
                 NULL, WEFT_ERR_ARGUMENT,
                 "train: --minutes and --set %s both say how long to train: give only one of them",
                 weft__config_key_name((weft__config_key)i));
-    WEFT_TRY((text ? weft__pace_text : weft__pace_steps)(config, 60 * minutes, &pace));
-    if (quiet) return WEFT_OK;
-    weft__print(stderr, "%.3g minutes: %llu steps of %.3g ms", minutes, (unsigned long long)pace.steps,
-                1000 * pace.step);
-    if (pace.share > 0.005) weft__print(stderr, ", and %.0f %% more for evaluations", 100 * pace.share);
-    weft__print(stderr, "\n");
-    if (text)
-        weft__print(stderr,
-                    "model: a gpt of %s parameters that learns characters; more time gives a larger one\n",
-                    weft__short_number((double)pace.parameters, model));
-    return WEFT_OK;
+    return weft__cli_pace(config, text, minutes, quiet);
 }
 
 weft_status weft__cli_join(weft__config *config, weft__wanted *wanted, weft_process_group **group) {
@@ -227,7 +230,7 @@ int weft__command_train(const weft__command *command, int argc, char **argv) {
     const weft__option options[] = {
         WEFT__CONFIG_OPTIONS(&wanted),
         {"--minutes M", WEFT__OPTION_NUM, &minutes,
-         "train for about so long: measures steps, and sets their number"},
+         "time the first steps, then train as many as fit into M minutes"},
         WEFT__DEVICE_OPTION(&wanted.device),
         {"--run DIR", WEFT__OPTION_TEXT, &dir, "the folder of the run; default: a new one in runs/"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
@@ -281,7 +284,7 @@ int weft__command_resume(const weft__command *command, int argc, char **argv) {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
         {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &wanted.settings,
          "change how long it trains, or what it logs"},
-        {"--device D", WEFT__OPTION_TEXT, &wanted.device, "another device than before"},
+        {"--device D", WEFT__OPTION_TEXT, &wanted.device, "another device than the run's"},
         WEFT__TRUST_OPTION,
         {"--strict", WEFT__OPTION_FLAG, &strict, "fail if the newest checkpoint is damaged"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},

@@ -35,7 +35,7 @@ static weft_status open_interp(const weft_device_module *module, weft_context *c
     (void)selector, (void)options;
     weft_interp *d = weft__testing_open(ctx, module->ops, sizeof *d);
     if (!d) return WEFT_ERR_OOM;
-    d->random = ctx ? ctx->seed : 0;
+    d->random = ctx ? ctx->random.seed : 0;
     *device = &d->base;
     return WEFT_OK;
 }

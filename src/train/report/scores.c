@@ -113,8 +113,8 @@ static void find_mistakes(const weft_array *predictions, const weft_array *targe
  * f32 a large one would drown the differences. */
 static void spread(const weft__dataset *d, weft_array *numbers) {
     float *values = numbers->data;
-    for (size_t i = 0; d->target_mean && i < weft__array_length(numbers); i++)
-        values[i] = (float)((double)values[i] * d->target_deviation[i % (size_t)d->outputs]);
+    for (size_t i = 0; d->scaling.target_mean && i < weft__array_length(numbers); i++)
+        values[i] = (float)((double)values[i] * d->scaling.target_deviation[i % (size_t)d->outputs]);
 }
 
 static weft_status score_classes(const weft__dataset *dataset, bool answers, const weft_array *predictions,
@@ -149,7 +149,7 @@ weft_status weft__scores_gather(const weft__model *model, const weft__dataset *d
                                 const weft__evaluators *on, bool auc, weft__scores *s) {
     const weft_loader *loader = on->list[0].loader;
     weft_array predictions, targets;
-    *s = (weft__scores){.task = dataset->task, .pairs = dataset->pairs, .accuracy = (double)NAN};
+    *s = (weft__scores){.task = dataset->task, .pairs = dataset->chats.pairs, .accuracy = (double)NAN};
     if (s->pairs) return score_pairs(model, on, s);
     if (s->task == WEFT__TASK_LANGUAGE_MODEL) {
         WEFT_TRY(weft__evaluate(on, model->loss, &s->loss, &s->accuracy));
@@ -193,16 +193,13 @@ int64_t weft__scores_only(const weft__scores *s) {
 
 /* ---- JSON ---- */
 
-static void scores_put(json_t *object, const char *key, double value) {
-    if (isfinite(value)) json_object_set_new(object, key, json_real(value));
-}
-
 static json_t *class_json(const weft_class_score *e, const char *name) {
     json_t *object = json_pack("{s:s, s:I, s:I, s:I}", "class", name, "samples", (json_int_t)e->actual,
                                "predicted", (json_int_t)e->predicted, "right", (json_int_t)e->right);
     double values[WEFT__CLASS_SCORES];
     class_values(e, values);
-    for (int k = 0; k < WEFT__CLASS_SCORES; k++) scores_put(object, weft__class_score_rows[k].key, values[k]);
+    for (int k = 0; k < WEFT__CLASS_SCORES; k++)
+        weft__json_put(object, weft__class_score_rows[k].key, values[k]);
     return object;
 }
 
@@ -228,7 +225,7 @@ static void put_scores(json_t *object, const weft__scores *s, bool shared) {
     values_of(s, values);
     for (int i = 0; i < WEFT__SCORES; i++)
         if ((forms[i].tasks & own) && (forms[i].tasks != own) == shared)
-            scores_put(object, weft__score_rows[i].key, values[i]);
+            weft__json_put(object, weft__score_rows[i].key, values[i]);
 }
 
 json_t *weft__scores_json(const weft__scores *s, const weft__dataset *dataset) {

@@ -139,13 +139,13 @@ weft_gpt_cache *weft__copies_cache(weft__copies *copies) {
     return copies->caches[0];
 }
 
-/* Makes the loaders of a model whose layers are divided: one gives the inputs to the first layers, the other
- * one the targets to the last ones. */
+/* Makes the loaders of a model whose layers are divided. One gives the inputs to the first layers, the other
+ * one gives the targets to the last layers. */
 static weft_status score_layers(const weft__copies *copies, const weft__dataset *dataset, weft__split split,
                                 weft_module **before, weft__evaluated *one) {
     const weft__config *config = &copies->uses[0].config;
     const size_t last = copies->count - 1;
-    if (dataset->pairs)
+    if (dataset->chats.pairs)
         return weft__fail(NULL, WEFT_ERR_UNSUPPORTED,
                           "eval: --layers is for texts, and these data are preferences: leave it out");
     for (size_t i = 0; i < last; i++) before[i] = copies->models[i]->module;

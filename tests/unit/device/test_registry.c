@@ -32,7 +32,7 @@ static void open_as(const char *spec, const char *name) {
 static void test_registry(void **state) {
     (void)state;
     log_lines lines = {0};
-    weft_context ctx = {.log = keep_line, .log_user = &lines};
+    weft_context ctx = {.caller.log = keep_line, .caller.log_user = &lines};
     weft_device *device;
     weft_device_description info;
     assert_true(weft_device_count() >= weft__device_kinds() - 1); /* no list shows c99 */

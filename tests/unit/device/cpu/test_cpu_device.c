@@ -336,7 +336,7 @@ static void test_out_of_memory(void **state) {
     program *p = malloc(sizeof *p);
     make_program(p);
     weft_context *ctx = calloc(1, sizeof *ctx);
-    ctx->alloc = failing;
+    ctx->caller.alloc = failing;
     bool done = false;
     for (fail_at = 0; !done; fail_at++) {
         calls = live = 0;

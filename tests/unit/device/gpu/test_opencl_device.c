@@ -83,7 +83,7 @@ static void hide_others(bool hidden) {
 static void test_lists(void **state) {
     (void)state;
     log_lines lines = {0};
-    weft_context ctx = {.log = keep_line, .log_user = &lines};
+    weft_context ctx = {.caller.log = keep_line, .caller.log_user = &lines};
     weft_device *device;
     hide_others(true);
     weft__opencl_hook.library = "libabsent.so";
@@ -149,7 +149,7 @@ static void test_names(void **state) {
     weft__device_cards_hook = true; /* "gpu" opens a GPU, without a warning */
     weft__opencl_forget();
     log_lines lines = {0};
-    weft_context ctx = {.log = keep_line, .log_user = &lines};
+    weft_context ctx = {.caller.log = keep_line, .caller.log_user = &lines};
     assert_int_equal(weft__device_open(&ctx, "gpu", NULL, &device), WEFT_OK);
     assert_string_equal(device->name, "opencl:0");
     device->ops->close(device);
