@@ -16,7 +16,7 @@
 #include <cmocka.h>
 #include "compiler/program.h"
 #include "device.h"
-#include "device/interp/interp.h"
+#include "interp/interp.h"
 #include "graph/random_graph.h"
 #include "graph/shadow.h"
 #include "unit/compiler/plan_race.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "device/interp/interp.h"
+#include "interp/interp.h"
 #include "device/module.h"
 #include "device/null/null.h"
 

@@ -1,4 +1,4 @@
-/* src/device/interp. Compares its numbers (op table rows, casts, rounding) with values computed by hand.
+/* tests/interp. Compares its numbers (op table rows, casts, rounding) with values computed by hand.
  * Heavy operations: matmul, scatter-add and update compared with arrays, attention with small cases and
  * finite differences. */
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "device/interp/interp.h"
+#include "interp/interp.h"
 #include "device/module.h"
 
 /* ---- numbers ---- */

@@ -3,7 +3,7 @@
  * threads, and interp with and without expansion, must all agree. */
 #include <weft/fit.h>
 #include "unit/core_help.h"
-#include "device/interp/interp.h"
+#include "interp/interp.h"
 
 #include "unit/parity/cnn.inc"
 

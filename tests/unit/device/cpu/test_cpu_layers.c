@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "device/cpu/cpu.h"
-#include "device/interp/interp.h"
+#include "interp/interp.h"
 #include "unit/convs.h"
 #include "unit/cpu_work.h"
 

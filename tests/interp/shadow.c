@@ -4,7 +4,7 @@
  * writes an element, no other may touch it, and it is written once. Arguments may share memory, so reads are
  * looked up by address.
  * Must not know: what is computed. Read next: kernel.c. */
-#include "device/interp/interp.h"
+#include "interp/interp.h"
 
 /* An access as a number: 1 + row * (row_length + 1) + (inner + 1). 0 is nobody. Several readers of one row
  * are -1 - row. Readers of different rows are MANY. */

@@ -1,7 +1,7 @@
 /* Scatter-add by its definition.
  * Must not know: other devices. Read next: heavy/scatter.h. */
 #include <string.h>
-#include "device/interp/heavy/heavy.h"
+#include "interp/heavy/heavy.h"
 
 bool weft__interp_scatter_takes(const weft_heavy_scatter *heavy) {
     (void)heavy;

@@ -1,6 +1,6 @@
 /* Convolution and its gradients by their definition.
  * Must not know: other devices. Read next: heavy/conv.h. */
-#include "device/interp/heavy/heavy.h"
+#include "interp/heavy/heavy.h"
 
 bool weft__interp_conv_takes(const weft_heavy_conv *heavy) {
     (void)heavy;

@@ -1,7 +1,7 @@
 /* The update of a slice by its definition.
  * Must not know: other devices. Read next: heavy/update.h. */
 #include <string.h>
-#include "device/interp/heavy/heavy.h"
+#include "interp/heavy/heavy.h"
 
 bool weft__interp_update_takes(const weft_heavy_update *heavy) {
     (void)heavy;

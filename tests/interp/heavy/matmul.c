@@ -1,7 +1,7 @@
 /* A matmul by its definition: first the whole matmul, then its epilogue.
  * Must not know: other devices. Read next: heavy/matmul.h. */
 #include <string.h>
-#include "device/interp/heavy/heavy.h"
+#include "interp/heavy/heavy.h"
 
 bool weft__interp_matmul_takes(const weft_heavy_matmul *heavy) {
     return !weft_dtype_is_complex((weft_dtype)heavy->dtype);

@@ -4,7 +4,7 @@
 #ifndef WEFT_DEVICE_INTERP_HEAVY_HEAVY_H
 #define WEFT_DEVICE_INTERP_HEAVY_HEAVY_H
 
-#include "device/interp/interp.h"
+#include "interp/interp.h"
 
 /* The operations that the interpreter runs. It declines the others of heavy.def: the compiler then expands
  * recurrent layers and packed matrices, so the tests check their steps, too. */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "device/interp/interp.h"
+#include "interp/interp.h"
 #include "device/module.h"
 
 #define GUARD_BYTE 0xA5

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "device/interp/interp.h"
+#include "interp/interp.h"
 
 /* ---- dtypes ---- */
 

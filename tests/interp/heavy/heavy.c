@@ -1,7 +1,7 @@
 /* The table of the interpreter's heavy operations, and the check of their operands.
  * Must not know: what an operation computes. Read next: matmul.c. */
 #include <inttypes.h>
-#include "device/interp/heavy/heavy.h"
+#include "interp/heavy/heavy.h"
 
 #define TAKES(KIND, member)                                                                                  \
     static bool takes_##member(const weft_heavy *heavy) {                                                    \

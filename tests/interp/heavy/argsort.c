@@ -1,7 +1,7 @@
 /* Argsort by its definition.
  * Must not know: other devices. Read next: heavy/argsort.h. */
 #include <math.h>
-#include "device/interp/heavy/heavy.h"
+#include "interp/heavy/heavy.h"
 
 bool weft__interp_argsort_takes(const weft_heavy_argsort *heavy) {
     (void)heavy;

@@ -3,7 +3,7 @@
  * Must not know: other devices. Read next: heavy/attention.h. */
 #include <math.h>
 #include <string.h>
-#include "device/interp/heavy/heavy.h"
+#include "interp/heavy/heavy.h"
 
 bool weft__interp_attention_takes(const weft_heavy_attention *heavy) {
     (void)heavy;

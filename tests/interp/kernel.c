@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/interp/interp.h"
+#include "interp/interp.h"
 #include "kernel/print.h"
 
 /* A partial sum, with the part that rounding cut off. */

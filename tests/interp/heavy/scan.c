@@ -1,6 +1,6 @@
 /* Scans by their definition.
  * Must not know: other devices. Read next: heavy/scan.h. */
-#include "device/interp/heavy/heavy.h"
+#include "interp/heavy/heavy.h"
 
 bool weft__interp_scan_takes(const weft_heavy_scan *heavy) {
     (void)heavy;
