@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 #include "cli/devices.h"
 #include "cli/components.h"
-#include "device/gpu/backend/cache.h"
+#include "device/cache.h"
 #include "train/run/run_dir.h"
 
 /* Tells whether the library that an .icd file names in its first line can be opened. */

@@ -2,7 +2,7 @@
  * over all samples, so that a sample of weight 3 counts as three equal ones whatever else is in its batch.
  * The divisor of the losses: the batches of a step share it, so that they add up to one large batch, on any
  * number of devices and processes. Extra numbers: what else a loss wants to know. Must not know: losses. Read
- * next: loss.c. */
+ * next: learn/loss.c. */
 #include <math.h>
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "device/cuda/timing.h"
-#include "device/gpu/backend/cache.h"
+#include "device/cache.h"
 
 /* of making and timing plans after the first one of a problem, for an opened device; later problems get the
  * first engine */

@@ -31,7 +31,7 @@
 #include "device/cuda/components.h"
 #include "device/cuda/driver/nvrtc.h"
 #include "device/cuda/run.h"
-#include "data/pending.h"
+#include "learn/pending.h"
 #include "gpu.h"
 #include "train/run/telemetry.h"
 
