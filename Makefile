@@ -24,7 +24,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all tests test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda webgpu dawn duckdb models test-cuda test-ptx test-nvrtc test-amdgcn mutants portable bench bench-compare bench-jpeg instructions install clean help deps check-deps check-deps-lint
+.PHONY: all tests test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda webgpu dawn duckdb models test-cuda test-ptx test-nvrtc test-amdgcn mutants portable bench bench-programs bench-compare bench-jpeg instructions install clean help deps check-deps check-deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -150,6 +150,9 @@ bench: all ## run the workloads BENCH="xor200 mlp ..." and print one JSON line e
 
 bench-compare: all ## compare the workloads with other libraries, update docs/performance.md (BENCH, VENV=DIR, KANN=DIR, BENCH_ARGS)
 	@bench/table --build $(BUILD) $(if $(VENV),--venv $(VENV)) $(if $(KANN),--kann $(KANN)) $(BENCH_ARGS) $(BENCH)
+
+bench-programs: all ## build the benchmarks of bench/: single operations, and which device is faster (build/bench_*)
+	$(call compile,$(BUILD),--target bench_operations bench_crossover bench_jpeg)
 
 bench-jpeg: all ## measure how fast one thread reads JPEG files, compared with libjpeg-turbo alone
 	$(call compile,$(BUILD),--target bench_jpeg)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the tables of keys in docs/configuration.md from src/train/config (config_keys.def, choices.def)
-and src/train/model/models.def.
+"""Writes the tables of keys in docs/configuration.md from src/train/config (config_keys.def, choices.def),
+src/train/source/sources.def and src/train/model/models.def.
 With --check it only compares, and fails if the page is out of date. Text outside the two marks is written by hand
 and is kept."""
 
@@ -27,7 +27,7 @@ def read():
     """Returns the keys as dictionaries, the models of each kind, and by field the defaults that only some
     models have."""
     models, defaults, words = {"LANGUAGE": [], "VECTORS": [], "TEXTS": []}, {}, {}
-    table = c_text.read("src/train/model/models.def") + c_text.read("src/train/config/choices.def")
+    table = "".join(c_text.read(f"src/train/{name}.def") for name in ("model/models", "config/choices", "source/sources"))
     table = re.sub(r"/\*.*?\*/", "", table, flags=re.S)
     for _, name, kind, _ in calls(table, "MODEL"):
         models[kind].append(name)

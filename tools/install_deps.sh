@@ -96,6 +96,8 @@ find_missing() {
         need clang-format has clang-format
         need clang-tidy has clang-tidy
         like ccache has ccache
+        like wamerican test -e /usr/share/dict/american-english # words of prose
+        like wbritish test -e /usr/share/dict/british-english
         like libopenmpi-dev has mpicc.openmpi
         like openmpi-bin has mpirun.openmpi
         like libmpich-dev has mpicc.mpich

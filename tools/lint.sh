@@ -27,6 +27,12 @@ for generator in "gen_configuration docs/configuration.md" "gen_limits SECURITY.
         status=1
     fi
 done
+if python3 tools/gen_options.py "$build" --check; then
+    echo "generated: docs/options.md is up to date"
+else
+    echo "generated: docs/options.md is out of date: run tools/gen_options.py"
+    status=1
+fi
 python3 tools/check_headers.py || status=1
 python3 tools/check_symbols.py "$build" || status=1
 

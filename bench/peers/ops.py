@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The single operations of `weft bench elementwise`, `matmul`, `sort` and `convolutions` in torch, one JSON line each.
+"""The single operations of `weft bench elementwise` and `matmul`, and of bench/operations.c, in torch, one JSON line each.
 
     ops.py elementwise [--compile]
     ops.py matmul

@@ -1,7 +1,7 @@
 /* The driver of reverse mode. It sorts the graph between outputs and variables, walks it backwards, and adds
  * up the gradients that flow into each node. Nodes of checkpoint regions are recorded again when their
- * gradients need them. Broadcasts become sums, so no two gradients are ever added to one element
- * concurrently.
+ * gradients need them. Broadcasts become sums, so no two gradients are ever added to one element at
+ * the same time.
  * Must not know: gradients of single ops. Read next: rules.c. */
 #include <weft/profile.h>
 #include "autodiff/autodiff.h"

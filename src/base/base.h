@@ -28,29 +28,33 @@ typedef struct weft_error {
 /* The state of one use of Weft. Upper folders hang their own state here. Lower folders reach upper ones only
  * through `hooks`, which weft_open sets. */
 struct weft_context {
-    weft_alloc_fn alloc; /* NULL: malloc and free */
-    void *alloc_user;
-    weft_log_fn log;
-    void *log_user;
-    bool (*interrupted)(void *user); /* asked whether to stop early; NULL: never */
-    void *interrupted_user;
-    bool completes;          /* stopping now would leave the model between two steps, so `interrupted` is not
-                              * asked */
-    weft_error error;        /* the last error */
-    double open_seconds;     /* seconds that weft_open took */
-    uint64_t seed;           /* seed of the random stream */
-    uint64_t step;           /* optimizer steps done: part of every random counter */
-    uint64_t micro_batch;    /* index within an accumulated batch */
-    int processes;           /* that train together, if an optimizer has joined others; else 0 */
-    bool divides;            /* some parameters are divided among them (weft_divided) */
-    uint64_t random_ordinal; /* random nodes recorded outside any module */
-    uint64_t epoch;          /* counts writes to variables; orders reads and writes */
-    uint64_t visit;          /* stamp of the last graph walk */
-    uint64_t identities;     /* the last number given to objects that program keys must tell apart (blocks,
-                              * caches) */
-    const char *path;        /* layer path of the module being recorded, "" outside */
-    uint8_t stage;           /* weft_stage of what is being recorded, for profiles */
-    bool training;           /* modules record training behaviour (dropout) */
+    struct {                 /* what the C program gave to weft_open */
+        weft_alloc_fn alloc; /* NULL: malloc and free */
+        void *alloc_user;
+        weft_log_fn log;
+        void *log_user;
+        bool (*interrupted)(void *user); /* asked whether to stop early; NULL: never */
+        void *interrupted_user;
+        bool completes; /* stopping now would leave the model between two steps, so `interrupted` is not
+                         * asked */
+    } caller;
+    weft_error error;    /* the last error */
+    double open_seconds; /* seconds that weft_open took */
+    struct {             /* what random numbers depend on */
+        uint64_t seed;
+        uint64_t step;        /* optimizer steps done */
+        uint64_t micro_batch; /* index within an accumulated batch */
+        uint64_t ordinal;     /* random nodes recorded outside any module */
+    } random;
+    int processes;       /* that train together, if an optimizer has joined others; else 0 */
+    bool divides;        /* some parameters are divided among them (weft_divided) */
+    uint64_t epoch;      /* counts writes to variables; orders reads and writes */
+    uint64_t visit;      /* stamp of the last graph walk */
+    uint64_t identities; /* the last number given to objects that program keys must tell apart (blocks,
+                          * caches) */
+    const char *path;    /* layer path of the module being recorded, "" outside */
+    uint8_t stage;       /* weft_stage of what is being recorded, for profiles */
+    bool training;       /* modules record training behaviour (dropout) */
     weft_scope *root_scope;
     weft_scope *scope;            /* innermost open scope */
     struct weft_strings *strings; /* interned strings, live as long as the context */

@@ -13,6 +13,7 @@
 #define WEFT_SRC_BASE_JSON_H
 
 #include <jansson.h>
+#include <math.h>
 
 #include "base/base.h"
 
@@ -49,6 +50,11 @@ void weft__json_build(weft__json *json, weft_context *ctx);
  * reason. */
 weft_status weft__json_text(weft__json *json, const json_t *root, size_t flags, const char *what, char **text,
                             size_t *bytes);
+
+/* Sets a member of an object to a number, unless it is not finite. */
+static inline void weft__json_put(json_t *object, const char *key, double value) {
+    if (isfinite(value)) json_object_set_new(object, key, json_real(value));
+}
 
 /* Frees all values of the document. */
 void weft__json_close(weft__json *json);

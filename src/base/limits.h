@@ -41,7 +41,8 @@
 /* ---- Parquet files ---- */
 #define WEFT__PARQUET_RATIO 64 /* bytes of text, or of memory, that a byte of a file may become */
 #define WEFT__PARQUET_FREE                                                                                   \
-    ((uint64_t)1 << 28) /* bytes of text, or of memory, that a file may become besides */
+    ((uint64_t)1 << 28) /* bytes of text, or of memory, that a file may become besides; a row of texts is 8  \
+                           bytes more */
 
 /* ---- images ---- */
 #define WEFT__PIXELS_MAX ((int64_t)1 << 27) /* pixels of an image, unless data.image_pixels is set */

@@ -8,7 +8,7 @@
 #include "base/base.h"
 
 static void *reallocate(weft_context *ctx, void *old, size_t bytes) {
-    if (ctx && ctx->alloc) return ctx->alloc(ctx->alloc_user, old, bytes);
+    if (ctx && ctx->caller.alloc) return ctx->caller.alloc(ctx->caller.alloc_user, old, bytes);
     if (bytes == 0) {
         free(old);
         return NULL;
@@ -26,7 +26,7 @@ void *weft__alloc(weft_context *ctx, size_t bytes) { return weft__realloc(ctx, N
 
 void *weft__zalloc(weft_context *ctx, size_t bytes) {
     if (bytes > PTRDIFF_MAX) return NULL;
-    if (!ctx || !ctx->alloc) return calloc(1, bytes ? bytes : 1); /* fresh pages are zero already */
+    if (!ctx || !ctx->caller.alloc) return calloc(1, bytes ? bytes : 1); /* fresh pages are zero already */
     void *p = weft__alloc(ctx, bytes);
     if (p) memset(p, 0, bytes);
     return p;

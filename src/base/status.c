@@ -134,7 +134,8 @@ weft_status weft__fail_oom(weft_context *ctx, size_t bytes, const char *what) {
 }
 
 bool weft__interrupted(const weft_context *ctx) {
-    return ctx->interrupted && !ctx->completes && ctx->interrupted(ctx->interrupted_user);
+    return ctx->caller.interrupted && !ctx->caller.completes &&
+           ctx->caller.interrupted(ctx->caller.interrupted_user);
 }
 
 weft_status weft__go_on(weft_context *ctx) {
@@ -143,13 +144,13 @@ weft_status weft__go_on(weft_context *ctx) {
 }
 
 void weft__log(weft_context *ctx, weft_log_level level, const char *fmt, ...) {
-    if (!ctx || !ctx->log) return;
+    if (!ctx || !ctx->caller.log) return;
     char text[WEFT_ERROR_SIZE];
     va_list args;
     va_start(args, fmt);
     format(text, sizeof text, "\n\t", fmt, args);
     va_end(args);
-    ctx->log(ctx->log_user, level, text);
+    ctx->caller.log(ctx->caller.log_user, level, text);
 }
 
 /* Replaces each byte that would be escaped by '?'. Works in place, since lines may be long. */
@@ -163,11 +164,11 @@ static void mask(char *line) {
 }
 
 void weft__log_lines(weft_context *ctx, weft_log_level level, char *text) {
-    if (!ctx || !ctx->log) return;
+    if (!ctx || !ctx->caller.log) return;
     for (char *line = text, *end; line && *line; line = end) {
         end = strchr(line, '\n');
         if (end) *end++ = '\0';
         mask(line);
-        ctx->log(ctx->log_user, level, line);
+        ctx->caller.log(ctx->caller.log_user, level, line);
     }
 }

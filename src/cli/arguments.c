@@ -27,7 +27,7 @@ static void print_help(const weft__command *command, const weft__option *options
     weft__print(stdout, " [options]\n\n");
     for (size_t i = 0; i < count; i++) weft__print(stdout, "  %-24s %s\n", options[i].name, options[i].doc);
     weft__print(stdout, "  %-24s %s\n", "--help", "this text");
-    if (command->help) weft__print(stdout, "\n%s", command->help);
+    weft__print(stdout, "\n%s", command->help);
 }
 
 static bool wrong(const weft__command *command, int *code, const char *what, const char *text) {

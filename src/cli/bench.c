@@ -13,7 +13,7 @@
 #include "device/device.h"
 #include "train/run/progress.h"
 
-const weft__workload weft__workloads[] = {
+static const weft__workload workloads[] = {
     {"xor200", "2-8-1, batch 4, SGD, 200 epochs", 200, 0, 10, false, false, NULL, weft__bench_xor},
     {"xor10000", "the same, 10,000 epochs", 10000, 0, 100, false, false, NULL, weft__bench_xor},
     {"mlp", "784-512-512-10 on Fashion-MNIST, batch 128, Adam", 400, 20, 1, false, true, weft__bench_images,
@@ -49,16 +49,12 @@ const weft__workload weft__workloads[] = {
      false, NULL, weft__bench_matmuls},
     {"elementwise", "memory-bound elementwise expressions over 4096 x 4096, and AdamW's update", 9, 2, 1,
      true, false, NULL, weft__bench_elementwise},
-    {"convolutions", "layers with 1 x 1, 3 x 3 and depthwise kernels, each pass separately", 15, 3, 1, true,
-     false, NULL, weft__bench_convolutions},
-    {"sort", "sort, top-k, cumulative sums and products, argmax, choices, some with gradients", 9, 2, 1, true,
-     false, NULL, weft__bench_sort},
     {"generate_chargpt", "200 tokens after 16, 6 layers, width 384, batch 1", 5, 1, 1, false, true, NULL,
      weft__bench_generate},
     {"generate_gpt2", "200 tokens after 16, GPT-2 124M, batch 1", 3, 1, 1, false, true, NULL,
      weft__bench_generate_gpt2},
 };
-const size_t weft__workload_count = sizeof weft__workloads / sizeof *weft__workloads;
+enum { WORKLOADS = sizeof workloads / sizeof *workloads };
 
 /* ---- timing ---- */
 
@@ -352,8 +348,8 @@ static weft_status run_line(weft__bench bench, double started) {
 }
 
 static const weft__workload *find_workload(const char *name) {
-    for (size_t i = 0; i < weft__workload_count; i++)
-        if (strcmp(weft__workloads[i].name, name) == 0) return &weft__workloads[i];
+    for (size_t i = 0; i < WORKLOADS; i++)
+        if (strcmp(workloads[i].name, name) == 0) return &workloads[i];
     return NULL;
 }
 
@@ -385,12 +381,10 @@ static int usage(const char *name, const weft__bench *bench) {
 }
 
 static int list(void) {
-    for (size_t i = 0; i < weft__workload_count; i++)
-        weft__print(stdout, "%-18s %s\n", weft__workloads[i].name, weft__workloads[i].about);
+    for (size_t i = 0; i < WORKLOADS; i++)
+        weft__print(stdout, "%-18s %s\n", workloads[i].name, workloads[i].about);
     weft__print(stdout, "%-18s %s\n", "gemm",
                 "square matmuls by each available variant: their speed and error");
-    weft__print(stdout, "%-18s %s\n", "crossover",
-                "networks of many sizes on several devices, and which device 'auto' chooses");
     return WEFT__EXIT_DONE;
 }
 
@@ -404,13 +398,12 @@ static int64_t all_threads(void) {
 
 int weft__command_bench(const weft__command *command, int argc, char **argv) {
     double started = weft__now() - processor_seconds(); /* loading the process took processor time only */
-    const char *name = NULL, *devices = "cpu@1,cpu";
-    const char *recompute = "none";
+    const char *name = NULL, *recompute = "none";
     int code = 0;
     weft__bench bench = {.steps = -1, .warmup = -1, .precision = "f32"};
     const weft__option options[] = {
         {"WORKLOAD", WEFT__OPTION_ARG, &name, "name of the workload; 'list' shows all names"},
-        {"--steps N", WEFT__OPTION_INT, &bench.steps, "timed steps"},
+        {"--steps N", WEFT__OPTION_INT, &bench.steps, "steps to time"},
         {"--warmup N", WEFT__OPTION_INT, &bench.warmup, "steps before the timed ones"},
         {"--batch N", WEFT__OPTION_INT, &bench.batch_size, "samples in a step of mlp, cnn and the GPTs"},
         {"--precision P", WEFT__OPTION_TEXT, &bench.precision,
@@ -418,14 +411,12 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
         {"--recompute WHAT", WEFT__OPTION_TEXT, &recompute,
          "as train.recompute, for mlp, cnn and the GPTs: none, gelu, norm or block; default: none"},
         {"--threads N", WEFT__OPTION_INT, &bench.threads, "threads of the device; default: all"},
-        {"--device D", WEFT__OPTION_TEXT, &bench.device, "cpu, interp, null; default: $WEFT_DEVICE or cpu"},
-        {"--devices A,B", WEFT__OPTION_TEXT, &devices,
-         "crossover: the devices; cpu@1 is the cpu with one thread; default: cpu@1,cpu"},
+        WEFT__ANY_DEVICE_OPTION(&bench.device),
         {"--data DIR", WEFT__OPTION_TEXT, &bench.folder,
          "a folder with fashion-mnist/*.gz and tinyshakespeare.txt"},
         {"--only TEXT", WEFT__OPTION_TEXT, &bench.only,
          "workloads of several lines: lines whose name contains TEXT; gemm: only this size"},
-        {"--json", WEFT__OPTION_FLAG, &bench.json, "print one JSON line for each measurement"},
+        {"--json", WEFT__OPTION_FLAG, &bench.json, "print one JSON object per line"},
         {"--nondeterministic", WEFT__OPTION_FLAG, &bench.nondeterministic,
          "cuDNN may add the gradients of attention in any order (as train.deterministic: false)"},
         {"--profile", WEFT__OPTION_FLAG, &bench.profile,
@@ -435,7 +426,6 @@ int weft__command_bench(const weft__command *command, int argc, char **argv) {
     if (strcmp(name, "list") == 0) return list();
     if (strcmp(name, "gemm") == 0)
         return weft__bench_gemm(bench.device, bench.precision, (int)bench.threads, bench.only, bench.json);
-    if (strcmp(name, "crossover") == 0) return weft__bench_crossover(devices, bench.json);
     const weft__workload *workload = bench.workload = find_workload(name);
     if (!workload || !has_precision(&bench) || bench.threads > 4096 || bench.batch_size < 0 ||
         bench.batch_size > 1000000 || bench.steps == 0 || bench.steps > 100000000 || bench.warmup > 100000000)

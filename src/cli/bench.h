@@ -25,9 +25,6 @@ typedef struct weft__workload {
     weft_status (*setup)(weft__bench *bench);
 } weft__workload;
 
-extern const weft__workload weft__workloads[];
-extern const size_t weft__workload_count;
-
 struct weft__bench {
     const weft__workload *workload;
     weft_context *ctx;
@@ -71,12 +68,6 @@ struct weft__bench {
     int variant; /* number of the line */
 };
 
-/* ---- bench_crossover.c ---- */
-
-/* Runs training steps of many sizes on each device of the list, and compares their times with their prices.
- * Returns an exit code. */
-int weft__bench_crossover(const char *devices, bool json);
-
 /* ---- bench_gemm.c ---- */
 
 /* Times square matmuls in every available way, and measures their errors. `only` selects one size. Returns an
@@ -101,9 +92,6 @@ int64_t weft__bench_parts(const weft__bench_matmul *product);
  * rows. */
 weft_status weft__bench_compile(weft_context *ctx, const weft__bench_matmul *product, weft_dtype dtype,
                                 int64_t parts, weft_tensor *abc[3], weft_program **program);
-
-/* Returns a variable of random numbers between -1 and 1. */
-weft_tensor *weft__bench_some(weft_context *ctx, int rank, const int64_t *shape);
 
 /* ---- a training step ---- */
 
@@ -138,8 +126,6 @@ weft_status weft__bench_linreg(weft__bench *bench);
 weft_status weft__bench_logreg(weft__bench *bench);
 weft_status weft__bench_matmuls(weft__bench *bench);
 weft_status weft__bench_elementwise(weft__bench *bench);
-weft_status weft__bench_sort(weft__bench *bench);
-weft_status weft__bench_convolutions(weft__bench *bench);
 weft_status weft__bench_generate(weft__bench *bench);
 weft_status weft__bench_generate_gpt2(weft__bench *bench);
 

@@ -29,7 +29,7 @@ typedef struct row {
     double error;        /* largest error in the sampled rows, relative to their largest magnitude */
 } row;
 
-/* A variant: one variant to compute a matmul. */
+/* One way to compute a matmul. */
 typedef struct variant {
     const char *name;
     const char *device; /* NULL: the device of the command line */

@@ -19,7 +19,7 @@ static weft_tensor *some_of(weft_context *ctx, weft_dtype dtype, int rank, const
     return weft_assign(variables, values, 1) == WEFT_OK ? variable : t;
 }
 
-weft_tensor *weft__bench_some(weft_context *ctx, int rank, const int64_t *shape) {
+static weft_tensor *some(weft_context *ctx, int rank, const int64_t *shape) {
     return some_of(ctx, WEFT_F32, rank, shape);
 }
 
@@ -103,9 +103,8 @@ static weft_status adamw(weft__bench *b) {
     const int64_t n = 4096, square[] = {n, n};
     b->module = weft_nn_linear(b->ctx, n, n, &(weft_linear_options){.no_bias = true});
     b->optimizer = weft_adamw(b->module, &(weft_adam_options){.lr = 1e-3, .weight_decay = 0.1});
-    weft_tensor *loss =
-        weft_sum(weft_mul(weft_parameter(b->module, "weight"), weft__bench_some(b->ctx, 2, square)),
-                 WEFT_ALL_AXES, false);
+    weft_tensor *loss = weft_sum(weft_mul(weft_parameter(b->module, "weight"), some(b->ctx, 2, square)),
+                                 WEFT_ALL_AXES, false);
     weft__sinks sinks;
     WEFT_TRY(weft__optimizer_layout(b->optimizer));
     WEFT_TRY(weft__optimizer_numbers(b->optimizer, 0));
@@ -122,7 +121,7 @@ static weft_status adamw(weft__bench *b) {
 /* Sets up a cross-entropy over the vocabulary of GPT-2, with its gradient. */
 static weft_status classes(weft__bench *b, weft_tensor **out) {
     const int64_t n = 1024, shape[] = {n, 50257};
-    weft_tensor *x = weft__bench_some(b->ctx, 2, shape), *target, *gradient;
+    weft_tensor *x = some(b->ctx, 2, shape), *target, *gradient;
     target = weft_cast(weft_mul_scalar(weft_random_uniform(b->ctx, 1, &n), 50257), WEFT_I32);
     weft_tensor *loss = weft_cross_entropy(x, weft_keep(target), NULL);
     WEFT_TRY(weft_eval(&target, 1));
@@ -182,8 +181,7 @@ weft_status weft__bench_elementwise(weft__bench *b) {
     if (b->variant == CLASSES) {
         WEFT_TRY(classes(b, out));
     } else {
-        weft_tensor *x = weft__bench_some(b->ctx, 2, square), *w = weft__bench_some(b->ctx, 1, &n),
-                    *shift = weft__bench_some(b->ctx, 1, &n);
+        weft_tensor *x = some(b->ctx, 2, square), *w = some(b->ctx, 1, &n), *shift = some(b->ctx, 1, &n);
         out[0] = weft_keep(chain_of(b, b->variant, x, w, shift));
     }
     return weft_compile(out, b->variant == CLASSES ? 2 : 1, NULL, NULL, 0, &b->program);

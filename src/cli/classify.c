@@ -94,7 +94,7 @@ int weft__command_classify(const weft__command *command, int argc, char **argv) 
         {"--pairs", WEFT__OPTION_FLAG, &pairs,
          "each line has two texts with a tab between them; a run that learned pairs knows it"},
         {"--json", WEFT__OPTION_FLAG, &c.as_json, "print one JSON object per line, with all probabilities"},
-        {"--device D", WEFT__OPTION_TEXT, &device, "default: $WEFT_DEVICE, cpu"},
+        WEFT__ANY_DEVICE_OPTION(&device),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     weft__encode e;

@@ -83,6 +83,10 @@ typedef struct weft__option {
      "best, last, or the number of a step; default: the best if the run keeps one, else the last"},          \
         WEFT__TRUST_OPTION
 
+/* The option of commands that use one device, and have neither a configuration nor a run. */
+#define WEFT__ANY_DEVICE_OPTION(value)                                                                       \
+    { "--device D", WEFT__OPTION_TEXT, value, "such as cpu, cuda:1 or auto; default: $WEFT_DEVICE, cpu" }
+
 /* The options that say where a trained model computes. divides: what several devices divide, as text. */
 #define WEFT__DEVICE_OPTIONS(device, devices, divides)                                                       \
     {"--device D", WEFT__OPTION_TEXT, device, "another device than the run's"}, {                            \
@@ -98,17 +102,17 @@ typedef struct weft__option {
         {"--top-p P", WEFT__OPTION_NUM, &(how)->top_p,                                                       \
          "choose among the fewest that have the share P of the probability; default: all"},                  \
         {"--min-p P", WEFT__OPTION_NUM, &(how)->min_p,                                                       \
-         "leave out those less likely than P times the likeliest; default: 0"},                              \
+         "leave out tokens whose probability is below P times the largest; default: 0"},                     \
         {"--repetition-penalty R", WEFT__OPTION_NUM, &(how)->repetition_penalty,                             \
          "make tokens of the text less likely by R, such as 1.1; default: 1"},                               \
     {                                                                                                        \
-        "--stop TEXT", WEFT__OPTION_TEXTS, stops, "end before this text; may be given several times"         \
+        "--stop TEXT", WEFT__OPTION_TEXTS, stops, "end before this text; can be given several times"         \
     }
 
 /* The options of output in JSON. json: bool *; schema: const char **. */
 #define WEFT__JSON_OPTIONS(json, schema)                                                                     \
-    {"--json", WEFT__OPTION_FLAG, json, "write one JSON object or array"}, {                                 \
-        "--json-schema FILE", WEFT__OPTION_TEXT, schema, "write one JSON value that this schema allows"      \
+    {"--json", WEFT__OPTION_FLAG, json, "print one JSON object or array: the model writes nothing else"}, {  \
+        "--json-schema FILE", WEFT__OPTION_TEXT, schema, "print one JSON value that this schema allows"      \
     }
 
 /* The dtype in which a model is used. */
@@ -129,7 +133,7 @@ void weft__json_incomplete(const char *command, int64_t tokens);
 typedef struct weft__command {
     const char *name, *about;
     int (*run)(const struct weft__command *command, int argc, char **argv);
-    const char *help; /* text after the options, with examples; may be NULL */
+    const char *help; /* text after the options, with examples */
 } weft__command;
 
 /* Reads argv[1..argc) by the table of options. Returns true if the command should go on. Returns false and
@@ -166,8 +170,10 @@ bool weft__arguments(const weft__command *command, int argc, char **argv, const 
     X(verify, "compares a training step on two devices")                                                     \
     X(bench, "measures a workload")
 
+/* The function of each command, and its help text after the options: help/NAME.txt. */
 #define WEFT__DECLARE(name, about)                                                                           \
-    int weft__command_##name(const weft__command *command, int argc, char **argv);
+    int weft__command_##name(const weft__command *command, int argc, char **argv);                           \
+    extern const char weft__help_##name[];
 WEFT__COMMANDS(WEFT__DECLARE)
 #undef WEFT__DECLARE
 

@@ -277,9 +277,8 @@ int weft__command_demo(const weft__command *command, int argc, char **argv) {
     const weft__option options[] = {
         {"NAME", WEFT__OPTION_ARG, &name, "gpt, mlp, xor or device"},
         {"--data DIR", WEFT__OPTION_TEXT, &data, "gpt: a folder of .c, .h and .md files to learn from"},
-        {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &settings, "change a value of the configuration"},
-        {"--device D", WEFT__OPTION_TEXT, &device,
-         "cpu, cuda, hip, opencl, opencl:1, opencl:NAME, webgpu, gpu, auto; default: $WEFT_DEVICE, cpu"},
+        WEFT__SET_OPTION(&settings),
+        WEFT__ANY_DEVICE_OPTION(&device),
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;

@@ -23,7 +23,8 @@ bool weft__device_works(const weft_device_description *device, char *text, size_
     const double from = weft__now();
     weft_context *ctx = NULL;
     float sum[3] = {0};
-    if (strcmp(device->name, "null") == 0) {
+    const weft_device_module *kind = weft__device_kind_of(device->name);
+    if (kind && kind->blank) {
         snprintf(text, size, "not tried out");
         return true;
     }
@@ -67,18 +68,24 @@ bool weft__device_print(const weft_device_description *d) {
     return works;
 }
 
+/* Tells whether there is a card of the kind, even if its software is incomplete. */
+static bool has_card(const weft_device_module *kind) {
+    weft_device_description device = {.card = false};
+    for (int i = 0; i < weft__device_count(kind) && !device.card; i++) kind->describe(kind, i, &device);
+    return device.card;
+}
+
 int weft__command_devices(const weft__command *command, int argc, char **argv) {
     int code = 0;
-    bool cuda = false, hip = false; /* such a card was found, even if its software is incomplete */
     if (!weft__arguments(command, argc, argv, NULL, 0, &code)) return code;
     for (int i = 0; i < weft_device_count(); i++) {
         weft_device_description device;
         /* only `weft doctor` exits with code 4 */
         if (weft_device_info(i, &device)) (void)weft__device_print(&device);
-        cuda = cuda || (device.card && strncmp(device.name, "cuda", 4) == 0);
-        hip = hip || (device.card && strncmp(device.name, "hip", 3) == 0);
     }
-    if (cuda) weft__components_print("cuda");
-    if (hip) weft__components_print("hip");
+    for (int i = 0; i < weft__device_kinds(); i++) {
+        const weft_device_module *kind = weft__device_kind(i);
+        if (kind->driver && has_card(kind)) weft__components_print(kind);
+    }
     return WEFT__EXIT_DONE;
 }

@@ -1,8 +1,6 @@
-/* weft doctor: explains which device a run takes and why, the state of each device, where compiled kernels
- * are kept, and what to do about missing components. Must not know: how devices work. Read next:
+/* weft doctor: explains which device a run takes and why, and what to do about missing components. Shows the
+ * state of each device, and where compiled kernels are kept. Must not know: how devices work. Read next:
  * devices.c. */
-#include <dirent.h>
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,40 +8,21 @@
 #include "cli/cli.h"
 #include "cli/devices.h"
 #include "cli/components.h"
+#include "base/text.h"
 #include "device/cache.h"
 #include "train/run/run_dir.h"
 
-/* Tells whether the library that an .icd file names in its first line can be opened. */
-static bool driver_opens(const char *file, char library[256]) {
-    FILE *f = fopen(file, "r");
-    library[0] = 0;
-    if (f && fgets(library, 256, f)) library[strcspn(library, "\r\n")] = 0;
-    if (f) fclose(f);
-    /* stays open, as the OpenCL loader keeps it */
-    return library[0] && dlopen(library, RTLD_LAZY | RTLD_LOCAL);
-}
-
-/* Lists the drivers that the OpenCL loader knows. Returns how many of them cannot be opened. */
-static int print_drivers(void) {
-    const char *setting = getenv("OCL_ICD_VENDORS"),
-               *folder = setting && setting[0] ? setting : "/etc/OpenCL/vendors";
-    DIR *dir = opendir(folder);
-    int n = 0, broken = 0;
-    weft__print(stdout, "OpenCL drivers in %s:", folder);
-    for (const struct dirent *e; dir && (e = readdir(dir));) {
-        char path[4096], library[256];
-        if (!strstr(e->d_name, ".icd")) continue;
-        weft__print(stdout, "%s %s", n++ ? "," : "", e->d_name);
-        if (!weft__join(path, sizeof path, folder, e->d_name) || driver_opens(path, library)) continue;
-        weft__print(stdout,
-                    " (its library '%s' cannot be opened: install its package again, or remove the file)",
-                    library);
-        broken++;
+/* Prints what devices say about their drivers. Returns how many of these are broken. */
+static int print_remarks(void) {
+    int broken = 0;
+    for (int i = 0; i < weft__device_kinds(); i++) {
+        const weft_device_module *kind = weft__device_kind(i);
+        char line[8000] = "";
+        weft_text to = weft__text(line, sizeof line);
+        if (!kind->remark) continue;
+        broken += kind->remark(&to);
+        weft__print(stdout, "%s\n", line);
     }
-    weft__print(stdout, "%s\n",
-                n ? ""
-                  : " none (Debian: pocl-opencl-icd, mesa-opencl-icd, intel-opencl-icd, nvidia-opencl-icd)");
-    if (dir) closedir(dir);
     return broken;
 }
 
@@ -64,7 +43,8 @@ int weft__command_doctor(const weft__command *command, int argc, char **argv) {
     bool table = false;
     weft_context *ctx = NULL;
     const weft__option options[] = {
-        {"--table", WEFT__OPTION_FLAG, &table, "only print the table of components, as in docs/devices.md"}};
+        {"--table", WEFT__OPTION_FLAG, &table,
+         "only print the tables of devices and components, as in docs/devices.md"}};
     if (!weft__arguments(command, argc, argv, options, 1, &code)) return code;
     if (table) {
         weft__components_table();
@@ -81,7 +61,7 @@ int weft__command_doctor(const weft__command *command, int argc, char **argv) {
         weft_device_description device;
         if (weft_device_info(i, &device) && !weft__device_print(&device)) broken++;
     }
-    const int drivers = print_drivers();
+    const int drivers = print_remarks();
     weft__print(stdout, "what devices need (docs/devices.md):\n");
     weft__components_print(NULL);
     print_cache();

@@ -25,11 +25,11 @@ void weft__draft_close(weft__draft *draft);
 /* The options. path: const char **; how: weft_generate_options *. */
 #define WEFT__DRAFT_OPTIONS(path, how)                                                                       \
     {"--draft MODEL", WEFT__OPTION_TEXT, path,                                                               \
-     "a smaller model with the same tokens; it proposes tokens, which is faster and changes no "             \
-     "probability"},                                                                                         \
+     "a smaller model with the same tokenizer guesses tokens, and the model checks them: faster, with the "  \
+     "same probabilities"},                                                                                  \
     {                                                                                                        \
         "--draft-tokens K", WEFT__OPTION_INT, &(how)->draft_tokens,                                          \
-            "how many it proposes at once, 1 to 7; default: 4"                                               \
+            "tokens that the draft guesses at once, 1 to 7; default: 4"                                      \
     }
 
 #endif

@@ -105,7 +105,7 @@ int weft__command_embed(const weft__command *command, int argc, char **argv) {
         {"--pooling P", WEFT__OPTION_TEXT, &pooling,
          "mean of all tokens, or cls, the first one; default: as 1_Pooling/config.json says, or mean"},
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object per line"},
-        {"--device D", WEFT__OPTION_TEXT, &device, "default: $WEFT_DEVICE, cpu"},
+        WEFT__ANY_DEVICE_OPTION(&device),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (pooling && strcmp(pooling, "mean") != 0 && strcmp(pooling, "cls") != 0) {

@@ -47,13 +47,13 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
     bool json = false, layers = false;
     int code = 0, measured = 0;
     const weft__option options[] = {
-        {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
+        {"DIR", WEFT__OPTION_ARG, &dir, "the folder of a run, or a published model"},
         {"[DATA]", WEFT__OPTION_ARG, &data,
          "new data with targets, in the form of the training data; default: the run's own"},
         {"--labels FILE", WEFT__OPTION_TEXT, &labels, "the labels of DATA, for npy and idx files"},
         WEFT__CHECKPOINT_OPTION(&checkpoint),
         WEFT__DEVICE_OPTIONS(&device, &devices, "the data"),
-        {"--layers", WEFT__OPTION_FLAG, &layers, "divide the layers of a gpt instead of the data"},
+        {"--layers", WEFT__OPTION_FLAG, &layers, "with --devices: divide the layers, not the data"},
         {"--json", WEFT__OPTION_FLAG, &json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;

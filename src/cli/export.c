@@ -282,7 +282,8 @@ int weft__command_export(const weft__command *command, int argc, char **argv) {
         {"--to FORMAT", WEFT__OPTION_TEXT, &e.to,
          "c, safetensors, gpt2, huggingface, peft, gguf or gguf-lora"},
         {"--type T", WEFT__OPTION_TEXT, &e.type,
-         "of the weights in a GGUF file: f32, f16, bf16, q8_0, q6_k, q5_0, q4_k or q4_0; default: f16"},
+         "the type of the weights in a GGUF file: f32, f16, bf16, q8_0, q6_k, q5_0, q4_k or q4_0; default: "
+         "f16"},
         {"--out FOLDER", WEFT__OPTION_TEXT, &e.out,
          "the folder to write to, or a file that ends in .safetensors or .gguf; default: DIR/export"},
         {"--name NAME", WEFT__OPTION_TEXT, &e.name,

@@ -153,10 +153,6 @@ bool weft__facts_better(const weft__facts *a, const weft__facts *b) {
 
 /* ---- JSON ---- */
 
-static void put_real(json_t *object, const char *key, double value) {
-    if (isfinite(value)) json_object_set_new(object, key, json_real(value));
-}
-
 json_t *weft__facts_json(const char *dir, const weft__facts *f) {
     const weft__summary *s = &f->summary;
     char started[32] = "";
@@ -167,19 +163,20 @@ json_t *weft__facts_json(const char *dir, const weft__facts *f) {
     if (f->started >= 0 && gmtime_r(&f->started, &utc))
         strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &utc);
     if (started[0]) json_object_set_new(object, "started", json_string(started));
-    put_real(object, "seconds", s->seconds);
+    weft__json_put(object, "seconds", s->seconds);
     if (f->measure) {
         json_object_set_new(object, "metric", json_sprintf("%s%s", f->part, f->measure->key));
-        put_real(object, "value", f->value);
+        weft__json_put(object, "value", f->value);
     }
-    put_real(object, "last_loss", f->last);
-    put_real(object, "best_loss", f->best);
+    weft__json_put(object, "last_loss", f->last);
+    weft__json_put(object, "best_loss", f->best);
     for (int i = 0; i < WEFT__RESULTS; i++)
-        put_real(object, weft__result_rows[i].name, weft__result_get(&s->results, &weft__result_rows[i]));
+        weft__json_put(object, weft__result_rows[i].name,
+                       weft__result_get(&s->results, &weft__result_rows[i]));
     for (int i = 0; i < WEFT__METRICS; i++)
         if (weft__metric_rows[i]->compared[0])
-            put_real(object, weft__metric_word(weft__metric_rows[i]->name, s->tokens),
-                     weft__metric_get(&f->history.averages, weft__metric_rows[i]));
+            weft__json_put(object, weft__metric_word(weft__metric_rows[i]->name, s->tokens),
+                           weft__metric_get(&f->history.averages, weft__metric_rows[i]));
     return object;
 }
 

@@ -91,12 +91,12 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     weft__repeated stops = {0};
     int code = 0;
     const weft__option options[] = {
-        {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
+        {"DIR", WEFT__OPTION_ARG, &dir, "the folder of a run, or a published model"},
         {"--prompt TEXT", WEFT__OPTION_TEXT, &wanted.prompt, "what to continue; default: a new line"},
         {"--prompts FILE", WEFT__OPTION_TEXT, &prompts.file,
          "continue each line of FILE, or each \"prompt\" or \"messages\" of FILE.jsonl; prints JSON lines"},
         {"--batch N", WEFT__OPTION_INT, &prompts.batch, "prompts that are computed at once; default: 8"},
-        {"--tokens N", WEFT__OPTION_INT, &wanted.tokens, "how many to add; default: 200"},
+        {"--tokens N", WEFT__OPTION_INT, &wanted.tokens, "at most N new tokens; default: 200"},
         WEFT__SAMPLING_OPTIONS(&wanted, &stops, "0.8"),
         WEFT__JSON_OPTIONS(&json, &schema),
         WEFT__DRAFT_OPTIONS(&prompts.draft, &wanted),
@@ -105,7 +105,7 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
         WEFT__CHECKPOINT_OPTION(&checkpoint),
         WEFT__DEVICE_OPTIONS(&device, &prompts.devices, "prompts of a file, or the layers,"),
         {"--layers", WEFT__OPTION_FLAG, &prompts.layers,
-         "with --prompts: divide the layers, not the prompts"},
+         "with --devices and --prompts: divide the layers, not the prompts"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     wanted.stops = stops.values;

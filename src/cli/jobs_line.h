@@ -1,5 +1,5 @@
-/* What the terminal shows while several runs train: a line for each run that ends, and on a terminal one line
- * below them that is redrawn. Must not know: processes. Read next: jobs_line.c. */
+/* What the terminal shows while several runs train: a line for each run that ends. On a terminal one more
+ * line below them is redrawn. Must not know: processes. Read next: jobs_line.c. */
 #ifndef WEFT_SRC_CLI_JOBS_LINE_H
 #define WEFT_SRC_CLI_JOBS_LINE_H
 

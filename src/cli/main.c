@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/help.h"
 #include "train/dataset/dataset.h"
 
 static const weft__command commands[] = {

@@ -230,7 +230,7 @@ static weft_status cli_plan(plan_arguments *a, weft__config *config) {
 }
 
 int weft__command_plan(const weft__command *command, int argc, char **argv) {
-    plan_arguments a = {.wanted.config = getenv("WEFT_CONFIG"), .ranks.message = WEFT__PLAN_MESSAGE};
+    plan_arguments a = {.wanted.config = getenv("WEFT_CONFIG"), .ranks.latency = WEFT__PLAN_LATENCY};
     const char *card = NULL;
     char named[CARD_NAME];
     int code = 0;
@@ -242,11 +242,11 @@ int weft__command_plan(const weft__command *command, int argc, char **argv) {
         {"--ranks N,N,...", WEFT__OPTION_TEXT, &a.ranks.list,
          "also show the memory of one process, if N processes train together"},
         {"--network G", WEFT__OPTION_NUM, &a.ranks.network,
-         "with --ranks: predict their steps; each process sends G Gbit/s"},
-        {"--message US", WEFT__OPTION_NUM, &a.ranks.message,
-         "with --network: microseconds of a message besides its bytes; default: 2"},
-        {"--step MS", WEFT__OPTION_NUM, &a.ranks.step,
-         "with --network: milliseconds of a step of one process, as measured; default: predicted for --card"},
+         "with --ranks: predict the time of a step; each process sends G Gbit/s"},
+        {"--latency US", WEFT__OPTION_NUM, &a.ranks.latency,
+         "with --network: the latency of a message, in microseconds; default: 2"},
+        {"--step-time MS", WEFT__OPTION_NUM, &a.ranks.step,
+         "with --network: the measured time of a step of one process, in ms; default: predicted for --card"},
         {"--json", WEFT__OPTION_FLAG, &a.json, "print one JSON object"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;

@@ -40,13 +40,13 @@ static weft_status plan_alone(const weft__rank_question *q, const weft__config *
     if (*step > 0) return WEFT_OK;
     return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                       "--network: there is no time of a step: choose a card with --card, or give a time that "
-                      "you have measured with --step");
+                      "you have measured with --step-time");
 }
 
 static void plan_scale(const weft__rank_question *q, const weft__config *config, double step,
                        weft__rank_plan *row) {
     const bool tokens = config->task == WEFT__TASK_LANGUAGE_MODEL;
-    const weft__network network = {.rate = 1e9 / 8 * q->network, .message = 1e-6 * q->message};
+    const weft__network network = {.rate = 1e9 / 8 * q->network, .message = 1e-6 * q->latency};
     const weft__scaled_rank rank = {.ranks = row->ranks,
                                     .shard = (weft_shard)config->train_shard,
                                     .overlaps = row->planned.overlaps,
@@ -136,7 +136,7 @@ static void print_scaling(const weft__rank_question *q, const weft__rank_plans *
         stdout,
         "\npredicted, not measured: each process sends %g Gbit/s, a message takes %g us, a step without "
         "an exchange %.4g ms\n",
-        q->network, q->message, 1e3 * plans->list[0].step);
+        q->network, q->latency, 1e3 * plans->list[0].step);
     weft__print(stdout, "%6s  %-11s  %11s  %9s  %9s  %5s\n", "ranks", "train.shard", "exchange ms",
                 "ms a step", items, "%");
     for (size_t i = 0; i < plans->count; i++) {

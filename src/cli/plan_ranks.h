@@ -12,7 +12,7 @@
 typedef struct weft__rank_question {
     const char *list; /* numbers of processes, such as "8,64,512"; NULL: nothing is asked */
     double network;   /* Gbit/s that each process sends; 0: no time is predicted */
-    double message;   /* microseconds */
+    double latency;   /* of a message, in microseconds */
     double step;      /* milliseconds of a measured step of one process; 0: it is predicted for the card */
     const weft__wanted *wanted; /* where the configuration comes from */
     const weft__dataset *dataset;
@@ -20,7 +20,7 @@ typedef struct weft__rank_question {
 } weft__rank_question;
 
 /* The time that a message takes besides its bytes, unless the user tells another: an assumption. */
-#define WEFT__PLAN_MESSAGE 2.0 /* microseconds */
+#define WEFT__PLAN_LATENCY 2.0 /* microseconds */
 
 /* The plan of one process for a value of train.shard. */
 typedef struct weft__rank_plan {

@@ -147,7 +147,7 @@ static weft_status predict_all(const weft__copies *copies, const weft__repeated 
     weft__predict_table table = {
         .dataset = &use->dataset, .options = *options, .out = stdout, .reader_left = reader_left};
     if (out && !(table.out = open_memstream(&text, &bytes))) return weft__fail_oom(NULL, 0, "predictions");
-    table.with_files = inputs->count > 1 || use->config.data_source == WEFT__SOURCE_IMAGES;
+    table.with_files = inputs->count > 1 || weft__source_of(&use->config)->files;
     weft_status status = weft__predict_table_begin(&table);
     for (size_t i = 0; status == WEFT_OK && i < inputs->count; i++)
         status = predict_input(copies, inputs->values[i], &table);

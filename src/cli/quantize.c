@@ -144,10 +144,11 @@ int weft__command_quantize(const weft__command *command, int argc, char **argv) 
     int code = 0;
     const weft__option options[] = {
         {"MODEL", WEFT__OPTION_ARG, &q.model, "a published model: its folder, or a GGUF file"},
-        {"--to FORMAT", WEFT__OPTION_TEXT, &q.to, "f32, f16, bf16, q8_0, q6_k, q5_0, q4_k or q4_0"},
+        {"--to FORMAT", WEFT__OPTION_TEXT, &q.to,
+         "the type of the weights: f32, f16, bf16, q8_0, q6_k, q5_0, q4_k or q4_0"},
         {"--out FILE", WEFT__OPTION_TEXT, &q.out, "the new file; default: MODEL-FORMAT.gguf in this folder"},
-        {"--data TEXT", WEFT__OPTION_TEXT, &q.data, "a text file on which the perplexity is measured"},
-        {"--device D", WEFT__OPTION_TEXT, &q.device, "the device that measures; default: $WEFT_DEVICE, cpu"},
+        {"--data FILE", WEFT__OPTION_TEXT, &q.data, "a text file on which --device measures the perplexity"},
+        WEFT__ANY_DEVICE_OPTION(&q.device),
         WEFT__FORCE_OPTION(&q.force),
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;

@@ -16,21 +16,23 @@ typedef struct weft__wanted {
 } weft__wanted;
 
 /* The options of all commands with a configuration. */
+#define WEFT__SET_OPTION(value)                                                                              \
+    {                                                                                                        \
+        "--set KEY=VALUE", WEFT__OPTION_TEXTS, value,                                                        \
+            "change a value of the configuration; can be given several times"                                \
+    }
 #define WEFT__CONFIG_OPTIONS(wanted)                                                                         \
     {"[CONFIG]", WEFT__OPTION_ARG, &(wanted)->config,                                                        \
      "a configuration, which 'weft init' writes, or the name of a model such as gpt; default: "              \
      "$WEFT_CONFIG"},                                                                                        \
-        {"--data PATH", WEFT__OPTION_TEXT, &(wanted)->data, "the training data, as --set data.path=PATH"}, { \
-        "--set KEY=VALUE", WEFT__OPTION_TEXTS, &(wanted)->settings,                                          \
-            "change a value of the configuration; can be given several times"                                \
-    }
+        {"--data PATH", WEFT__OPTION_TEXT, &(wanted)->data, "the training data, as --set data.path=PATH"},   \
+        WEFT__SET_OPTION(&(wanted)->settings)
 /* The option of commands that use one device. */
 #define WEFT__DEVICE_OPTION(value)                                                                           \
     {                                                                                                        \
         "--device D", WEFT__OPTION_TEXT, value,                                                              \
-            "cpu, cuda, opencl, opencl:1, opencl:NAME, webgpu, gpu, auto, or a list like opencl,cpu; "       \
-            "default: the "                                                                                  \
-            "configuration's, $WEFT_DEVICE, cpu"                                                             \
+            "such as cpu, cuda:1, opencl:NAME, gpu or auto, or a list like cuda,cpu; "                       \
+            "default: the configuration's, $WEFT_DEVICE, cpu"                                                \
     }
 
 /* The option of commands that train. */

@@ -235,7 +235,7 @@ int weft__command_tokenize(const weft__command *command, int argc, char **argv) 
     weft_tokenizer_train_options train = {0};
     weft__repeated texts = {0};
     job j = {.shard = 100000000, .output.command = "tokenize"};
-    int64_t vocabulary = -1, least = 0;
+    int64_t vocabulary = -1, min_count = 0;
     int code = 0;
     const weft__option options[] = {
         {"TEXT ...", WEFT__OPTION_ARGS, &texts,
@@ -248,10 +248,10 @@ int weft__command_tokenize(const weft__command *command, int argc, char **argv) 
         WEFT__FORCE_OPTION(&j.output.force),
         {"--shard N", WEFT__OPTION_INT, &j.shard, "most tokens of one file; default: 100000000"},
         {"--train N", WEFT__OPTION_INT, &vocabulary,
-         "trains a tokenizer of N tokens, and writes tokenizer.json to the folder --out (default: this "
-         "folder)"},
+         "train a tokenizer of N tokens, and write tokenizer.json to the folder --out; default: this folder"},
         {"--pattern NAME", WEFT__OPTION_TEXT, &pattern, "with --train: cl100k (default) or gpt2 cuts words"},
-        {"--least N", WEFT__OPTION_INT, &least, "with --train: merges only pairs that occur so often"},
+        {"--min-count N", WEFT__OPTION_INT, &min_count,
+         "with --train: merge two tokens only if they occur side by side N times; default: 1"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     const bool trains = vocabulary >= 0;
@@ -263,7 +263,7 @@ int weft__command_tokenize(const weft__command *command, int argc, char **argv) 
         return WEFT__EXIT_USAGE;
     }
     train.vocabulary = vocabulary > 0 ? (size_t)vocabulary : 1; /* 0 is too few, not the default */
-    train.min_count = (uint64_t)least;
+    train.min_count = (uint64_t)min_count;
     if (trains) return run_training(&texts, &train, j.out ? j.out : ".", &j.output);
     weft_status status = run_job(&j, tokenizer, texts.values[0]);
     return status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);

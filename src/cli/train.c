@@ -129,9 +129,8 @@ bool weft__cli_has_config(const weft__command *command, weft__wanted *wanted) {
 /* Whether the run made a model for `weft chat`. */
 static bool is_chat(const weft__config *config) {
     weft_chat_template *template = NULL;
-    const bool chats =
-        config->data_source == WEFT__SOURCE_CHATS || config->data_source == WEFT__SOURCE_PREFERENCES;
-    const bool has = chats && weft_published_chat(NULL, config->published, &template) == WEFT_OK;
+    const bool has = weft__source_of(config)->answers &&
+                     weft_published_chat(NULL, config->published, &template) == WEFT_OK;
     weft_chat_template_free(template);
     return has;
 }
@@ -227,7 +226,7 @@ int weft__command_train(const weft__command *command, int argc, char **argv) {
     const weft__option options[] = {
         WEFT__CONFIG_OPTIONS(&wanted),
         {"--minutes M", WEFT__OPTION_NUM, &minutes,
-         "train for about so long: measures steps, and sets their number"},
+         "time the first steps, then train as many as fit into M minutes"},
         WEFT__DEVICE_OPTION(&wanted.device),
         {"--run DIR", WEFT__OPTION_TEXT, &dir, "the folder of the run; default: a new one in runs/"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},
@@ -281,7 +280,7 @@ int weft__command_resume(const weft__command *command, int argc, char **argv) {
         {"DIR", WEFT__OPTION_ARG, &dir, "the folder of the run"},
         {"--set KEY=VALUE", WEFT__OPTION_TEXTS, &wanted.settings,
          "change how long it trains, or what it logs"},
-        {"--device D", WEFT__OPTION_TEXT, &wanted.device, "another device than before"},
+        {"--device D", WEFT__OPTION_TEXT, &wanted.device, "another device than the run's"},
         WEFT__TRUST_OPTION,
         {"--strict", WEFT__OPTION_FLAG, &strict, "fail if the newest checkpoint is damaged"},
         {"--quiet", WEFT__OPTION_FLAG, &quiet, "print errors only"},

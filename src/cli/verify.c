@@ -34,8 +34,14 @@ static void cli_verify_show(const weft__verification *v) {
     }
     weft__print(stdout, "every node agrees%s%s\n", v->worst > 0 ? "; furthest apart: " : " to the bit",
                 v->worst > 0 ? v->worst_node : "");
-    weft__print(stdout, "losses of %llu steps agree to %.2g; the last: %.7g and %.7g\n",
-                (unsigned long long)v->steps, v->worst_loss, v->loss[0], v->loss[1]);
+    weft__print(stdout, "losses of %llu steps%s agree to %.2g; the last: %.7g and %.7g\n",
+                (unsigned long long)v->steps, v->with_sgd ? " of sgd" : "", v->worst_loss, v->loss[0],
+                v->loss[1]);
+    if (v->with_sgd)
+        weft__print(stdout,
+                    "a gradient of %s is 0 but for rounding, of which the configured optimizer makes "
+                    "whole steps: so these are steps of sgd\n",
+                    v->cancels);
 }
 
 int weft__command_verify(const weft__command *command, int argc, char **argv) {
@@ -45,8 +51,8 @@ int weft__command_verify(const weft__command *command, int argc, char **argv) {
     int code = 0;
     const weft__option options[] = {
         WEFT__CONFIG_OPTIONS(&wanted),
-        {"--devices A,B", WEFT__OPTION_TEXT, &devices,
-         "two devices to compare; or one device, with and without fusion"},
+        {"--devices D,D", WEFT__OPTION_TEXT, &devices,
+         "compare two devices; or one device, with and without fusion"},
         {"--steps N", WEFT__OPTION_INT, &steps, "steps whose losses are compared; default: 5"},
     };
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;

@@ -277,7 +277,7 @@ static weft_status loader_start(weft_context *ctx, const weft_loader_options *op
     if (!loader) return weft__fail_oom(ctx, sizeof *loader, "a loader");
     loader->ctx = ctx;
     loader->options = *options;
-    if (options->seed == 0) loader->options.seed = ctx->seed;
+    if (options->seed == 0) loader->options.seed = ctx->random.seed;
     weft__loader_share(loader, 0);
     *out = loader;
     return WEFT_OK;

@@ -1,8 +1,12 @@
-/* Numbers that the host sends with each batch. Weights: the mask of a batch holds them, divided by their mean
- * over all samples, so that a sample of weight 3 counts as three equal ones whatever else is in its batch.
- * The divisor of the losses: the batches of a step share it, so that they add up to one large batch, on any
- * number of devices and processes. Extra numbers: what else a loss wants to know. Must not know: losses. Read
- * next: learn/loss.c. */
+/* Numbers that the host sends with each batch:
+ *
+ * - Weights. The mask of a batch holds them, divided by their mean over all samples. So a sample of weight 3
+ *   counts as three equal ones, whatever else is in its batch.
+ * - The divisor of the losses. The batches of a step share it. So they add up to one large batch, on any
+ *   number of devices and processes.
+ * - Extra numbers: what else a loss wants to know.
+ *
+ * Must not know: losses. Read next: learn/loss.c. */
 #include <math.h>
 #include <string.h>
 

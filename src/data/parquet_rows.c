@@ -27,8 +27,8 @@ struct weft__rows {
     uint64_t number, first; /* the file, and the number of its first row in `texts` */
     uint64_t row_bytes;     /* of a text, about; 0: not known */
     uint64_t wanted;        /* rows that were asked for last */
-    uint64_t most, read;    /* bytes of text: that may be read one after the other, and that were */
-    weft__buffer select;    /* what a query asks of each row */
+    uint64_t most, read; /* bytes of texts and `ends`: that may be read one after the other, and that were */
+    weft__buffer select; /* what a query asks of each row */
 };
 
 weft_status weft__rows_check(weft_context *ctx, const char *path) {
@@ -240,13 +240,15 @@ weft_status weft__rows_read(weft_context *ctx, weft__rows *r, const weft__rows_f
     if (!weft__rows_held(r, file->number, row, &text, &bytes))
         return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: row %" PRIu64 ": the file ends before it", file->path,
                           row);
-    r->read += r->texts.bytes - before;
+    const uint64_t came = r->first + r->count - row; /* rows */
+    r->read += r->texts.bytes - before + came * sizeof *r->ends;
     if (r->read > r->most)
         return weft__fail(ctx, WEFT_ERR_FORMAT,
                           "%s: row %" PRIu64 ": the rows become more than %" PRIu64
-                          " bytes of text: if that is right, write the file as JSON lines (.jsonl)",
+                          " bytes of text, with 8 for each row: if that is right, write the file as JSON "
+                          "lines (.jsonl)",
                           file->path, row, r->most);
-    r->row_bytes = (r->texts.bytes - before) / (r->first + r->count - row) + 1;
+    r->row_bytes = (r->texts.bytes - before) / came + 1;
     return WEFT_OK;
 }
 

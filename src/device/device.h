@@ -1,6 +1,6 @@
-/* The whole interface between Weft and a device. A device sees kernels, heavy operations and commands. It
- * never sees nodes. To add a device, fill one weft_device_ops and add one line to registry.c.
- * Must not know: graphs, layers. Read next: registry.c, cpu/cpu.c. */
+/* The whole interface between Weft and an open device. A device sees kernels, heavy operations and commands.
+ * It never sees nodes. To add a device, fill one weft_device_module (module.h).
+ * Must not know: graphs, layers. Read next: module.h, registry.c, cpu/cpu.c. */
 #ifndef WEFT_DEVICE_DEVICE_H
 #define WEFT_DEVICE_DEVICE_H
 
@@ -187,13 +187,6 @@ typedef struct weft_piece {
 /* Functions that a device may leave out. Each comment gives the default for NULL. Call them by
  * weft__device_NAME (extras.c). */
 typedef struct weft_device_extras {
-    /* Returns the number of devices of this kind. It is 1 if there is none, and describe then says why. NULL:
-     * there is one. */
-    int (*count)(void);
-    /* Describes a device for plans without opening anything. NULL: this kind has no outline. */
-    weft_status (*outline)(weft_context *ctx, const char *selector, weft_device_outline *outline);
-    /* Outlines a card that is described, and need not exist. NULL: this kind has no cards. */
-    void (*outline_card)(const struct weft_card *card, weft_device_outline *outline);
     /* Returns how many bytes buffers may still take. NULL: 0, unknown. */
     uint64_t (*memory_free)(weft_device *device);
     /* Returns the number of host threads that run a program. NULL: 0. */
@@ -224,15 +217,10 @@ typedef struct weft_device_extras {
     bool (*telemetry)(const weft_device *device, weft_telemetry *telemetry);
 } weft_device_extras;
 
-/* Functions that every device must have. */
+/* Functions that every open device must have. */
 typedef struct weft_device_ops {
     const char *name;                 /* name of the kind, such as "opencl" */
     const weft_device_extras *extras; /* NULL: all defaults */
-    /* Fills in what device i is, or why it is absent. Never fails. */
-    void (*describe)(int i, weft_device_description *description);
-    /* Opens a device. selector is the part of the specification after "opencl:", or "" if there is none. */
-    weft_status (*open)(weft_context *ctx, const char *selector, const weft_open_options *options,
-                        weft_device **device);
     void (*close)(weft_device *device);
     /* Returns an error that names the dtype if the device does not support it. */
     weft_status (*check_dtype)(weft_device *device, weft_dtype dtype);
@@ -307,7 +295,6 @@ struct weft_device {
 };
 
 /* extras.c: each function calls the device's own function, or returns the default. */
-int weft__device_count(const weft_device_ops *kind);
 uint64_t weft__device_memory_free(weft_device *device);
 int weft__device_threads_of(const weft_device *device, const weft_executable *executable);
 int weft__device_launches_of(const weft_device *device, const weft_executable *executable);
@@ -323,8 +310,6 @@ weft_status weft__device_download_all(weft_device *device, const weft_piece *pie
 bool weft__device_telemetry(const weft_device *device, weft_telemetry *telemetry);
 
 /* registry.c */
-int weft__device_kinds(void);
-const weft_device_ops *weft__device_kind(int i);
 /* Copies the next entry of a comma-separated list to `spec`, without spaces around it. Returns false at the
  * end. */
 bool weft__device_next(const char **list, char *spec, size_t size);
@@ -353,7 +338,5 @@ const char *weft__device_forked(int forks);
 weft_status weft__device_outline_of(weft_context *ctx, const char *spec, weft_device_outline *outline);
 /* Outlines a card that is described. The card must outlive the outline. */
 void weft__device_outline_card(const struct weft_card *card, weft_device_outline *outline);
-extern const weft_device_ops weft__device_cpu, weft__device_cuda, weft__device_hip, weft__device_opencl,
-    weft__device_webgpu, weft__device_null, weft__device_interp, weft__device_c99;
 
 #endif

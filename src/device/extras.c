@@ -11,11 +11,6 @@ static const weft_device_extras *extras_of(const weft_device_ops *kind) {
     return kind->extras ? kind->extras : &none;
 }
 
-int weft__device_count(const weft_device_ops *kind) {
-    const weft_device_extras *e = extras_of(kind);
-    return e->count ? e->count() : 1;
-}
-
 uint64_t weft__device_memory_free(weft_device *device) {
     const weft_device_extras *e = extras_of(device->ops);
     return e->memory_free ? e->memory_free(device) : 0;

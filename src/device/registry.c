@@ -1,5 +1,5 @@
-/* The table of devices, and how a device is opened by its name. A new device needs one line here.
- * Must not know: what a device does. Read next: cpu/cpu.c, opencl/opencl.c. */
+/* The table of devices, and how a device is opened by its name.
+ * Must not know: any device. Read next: devices.def, device.h, cpu/cpu.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* secure_getenv */
 #endif
@@ -11,31 +11,26 @@
 #include <unistd.h>
 
 #include "base/threads.h"
-#include "device/device.h"
-#include "device/cuda/driver/devices.h"
-#include "device/hip/hip.h"
-#include "device/opencl/hooks.h"
+#include "device/module.h"
 
-static const weft_device_ops *const kinds[] = {
-    &weft__device_cpu,    &weft__device_cuda,   &weft__device_hip,  &weft__device_opencl,
-    &weft__device_webgpu, &weft__device_interp, &weft__device_null, &weft__device_c99,
+bool weft__device_cards_hook;
+
+static const weft_device_module *const kinds[] = {
+#define WEFT_DEVICE(name) &weft__device_##name,
+#include "device/devices.def"
+#undef WEFT_DEVICE
 };
 
-/* Names that people try, and the devices that they mean. */
-static const struct {
-    const char *name, *kind, *selector;
-} aliases[] = {
-    {"metal", "webgpu", "Metal"},
-    {"vulkan", "webgpu", "Vulkan"},
-    {"dx12", "webgpu", "Direct3D 12"},
-    {"rocm", "hip", ""},
-};
-
-enum { KINDS = sizeof kinds / sizeof *kinds, ALIASES = sizeof aliases / sizeof *aliases };
+enum { KINDS = sizeof kinds / sizeof *kinds };
 
 int weft__device_kinds(void) { return KINDS; }
 
-const weft_device_ops *weft__device_kind(int i) { return i >= 0 && i < KINDS ? kinds[i] : NULL; }
+const weft_device_module *weft__device_kind(int i) { return i >= 0 && i < KINDS ? kinds[i] : NULL; }
+
+int weft__device_count(const weft_device_module *kind) {
+    if (kind->hidden) return 0;
+    return kind->count ? kind->count(kind) : 1;
+}
 
 /* ---- all devices ---- */
 
@@ -51,7 +46,7 @@ bool weft_device_info(int i, weft_device_description *info) {
     for (int k = 0; k < KINDS; k++) {
         const int n = weft__device_count(kinds[k]);
         if (i < n) {
-            kinds[k]->describe(i, info);
+            kinds[k]->describe(kinds[k], i, info);
             return true;
         }
         i -= n;
@@ -63,10 +58,11 @@ void weft_device_describe(const weft_context *ctx, weft_device_description *info
     if (!info) return;
     *info = (weft_device_description){0};
     const weft_device *device = ctx ? ctx->device : NULL;
-    const int n = device ? weft__device_count(device->ops) : 0;
+    const weft_device_module *kind = device ? weft__device_kind_of(device->ops->name) : NULL;
+    const int n = kind ? weft__device_count(kind) : 0;
     for (int i = 0; i < n; i++) {
         weft_device_description found = {0};
-        device->ops->describe(i, &found);
+        kind->describe(kind, i, &found);
         if (strcmp(found.name, device->name) == 0) *info = found;
     }
 }
@@ -79,15 +75,13 @@ bool weft_device_telemetry(const weft_context *ctx, weft_telemetry *telemetry) {
     return device && weft__device_telemetry(device, telemetry);
 }
 
-/* "cpu, opencl, interp, null, gpu, auto": the kinds that lists show */
-static const char *known_names(char *text, size_t size) {
-    size_t used = 0;
-    for (int i = 0; i < KINDS && used < size; i++) {
-        if (kinds[i] == &weft__device_c99) continue;
-        const int n = snprintf(text + used, size - used, "%s, ", kinds[i]->name);
-        used += n > 0 ? (size_t)n : 0;
-    }
-    if (used < size) snprintf(text + used, size - used, "gpu, auto");
+/* Writes "cpu, cuda, null, gpu, auto": the kinds that lists show, or of them those that have outlines. */
+static const char *known_names(char *text, size_t size, bool outlines, const char *rest) {
+    weft_text to = weft__text(text, size);
+    for (int i = 0; i < KINDS; i++)
+        if (!kinds[i]->hidden && (!outlines || kinds[i]->outline))
+            weft__put(&to, "%s, ", kinds[i]->ops->name);
+    weft__put(&to, "%s", rest);
     return text;
 }
 
@@ -101,58 +95,69 @@ static const char *selector_of(const char *spec, const char *kind) {
     return spec[n] == '\0' ? spec + n : spec[n] == ':' ? spec + n + 1 : NULL;
 }
 
-/* Returns the specification that an alias stands for, written to `text`, or the specification itself. */
-static const char *without_alias(const char *spec, char *text, size_t size) {
-    for (int i = 0; i < ALIASES; i++) {
-        const char *selector = selector_of(spec, aliases[i].name);
-        if (!selector) continue;
-        const bool named = strchr(spec, ':') != NULL;
-        if (!named) selector = aliases[i].selector;
-        snprintf(text, size, "%s%s%s", aliases[i].kind, named || *selector ? ":" : "", selector);
-        return text;
+/* Returns the kind of a specification, or NULL, and its selector. */
+static const weft_device_module *find_kind(const char *spec, const char **selector) {
+    for (int i = 0; i < KINDS; i++) {
+        if ((*selector = selector_of(spec, kinds[i]->ops->name))) return kinds[i];
+        for (const weft_device_alias *a = kinds[i]->aliases; a && a->name; a++)
+            if ((*selector = selector_of(spec, a->name))) {
+                if (!strchr(spec, ':')) *selector = a->selector;
+                return kinds[i];
+            }
     }
-    return spec;
+    return NULL;
 }
 
-static weft_status open_kind(weft_context *ctx, const weft_device_ops *kind, const char *selector, bool named,
-                             const weft_open_options *options, weft_device **device) {
-    const bool one = !kind->extras || !kind->extras->count; /* "cpu:0" is the cpu; "cpu:1" is an error */
+const weft_device_module *weft__device_kind_of(const char *spec) {
+    const char *selector;
+    return find_kind(spec, &selector);
+}
+
+static weft_status open_kind(weft_context *ctx, const weft_device_module *kind, const char *selector,
+                             bool named, const weft_open_options *options, weft_device **device) {
+    const char *name = kind->ops->name;
     if (named && !*selector)
-        return weft__fail(ctx, WEFT_ERR_DEVICE, "device \"%s:\": %s is missing after the colon", kind->name,
-                          one ? "0" : "a number or a part of a name");
-    if (one && *selector && strcmp(selector, "0") != 0)
+        return weft__fail(ctx, WEFT_ERR_DEVICE, "device \"%s:\": %s is missing after the colon", name,
+                          kind->count ? "a number or a part of a name" : "0");
+    /* "cpu:0" is the cpu; "cpu:1" is an error */
+    if (!kind->count && *selector && strcmp(selector, "0") != 0)
         return weft__fail(ctx, WEFT_ERR_DEVICE,
-                          "device \"%s:%s\": there is only one %s: name it \"%s\" or \"%s:0\"", kind->name,
-                          selector, kind->name, kind->name, kind->name);
-    return kind->open(ctx, selector, options, device);
+                          "device \"%s:%s\": there is only one %s: name it \"%s\" or \"%s:0\"", name,
+                          selector, name, name, name);
+    return kind->open(kind, ctx, selector, options, device);
 }
 
 static weft_status open_named(weft_context *ctx, const char *spec, const char *origin,
                               const weft_open_options *options, weft_device **device) {
-    char text[200], meant[100];
-    spec = without_alias(spec, meant, sizeof meant);
-    for (int i = 0; i < KINDS; i++) {
-        const char *selector = selector_of(spec, kinds[i]->name);
-        if (selector) return open_kind(ctx, kinds[i], selector, strchr(spec, ':') != NULL, options, device);
-    }
+    char text[200];
+    const char *selector;
+    const weft_device_module *kind = find_kind(spec, &selector);
+    if (kind) return open_kind(ctx, kind, selector, strchr(spec, ':') != NULL, options, device);
     return weft__fail(ctx, WEFT_ERR_DEVICE, "device \"%s\"%s is unknown: choose one of %s", spec, origin,
-                      known_names(text, sizeof text));
+                      known_names(text, sizeof text, false, "gpu, auto"));
 }
 
 /* ---- graphics cards ---- */
 
-enum { CARDS_TEXT = 48 };
+enum { CARDS_TEXT = 200 };
 
-/* Writes the kinds of device that serve graphics cards, the best first. Without a driver the list has neither
- * cuda nor hip, so that no message complains about them. */
-static const char *cards(char text[CARDS_TEXT]) {
-    snprintf(text, CARDS_TEXT, "%s%sopencl:gpu,webgpu:gpu", weft__cuda_driver() ? "cuda," : "",
-             weft__hip_driver() ? "hip," : "");
-    return text;
+/* Writes the specifications by which `gpu` and `auto` try graphics cards, the best first. Kinds without their
+ * driver are left out, so that no message complains about them. Returns whether one of the others has its
+ * own driver. */
+static bool cards(char text[CARDS_TEXT]) {
+    weft_text to = weft__text(text, CARDS_TEXT);
+    bool drivers = false;
+    for (int i = 0; i < KINDS; i++) {
+        const bool driver = kinds[i]->driver && kinds[i]->driver();
+        if (!kinds[i]->card || (kinds[i]->driver && !driver)) continue;
+        weft__put(&to, "%s%s", to.length ? "," : "", kinds[i]->card);
+        drivers = drivers || driver;
+    }
+    return drivers;
 }
 
 bool weft__device_cards(void) {
-    if (weft__opencl_hook.cards) return true;
+    if (weft__device_cards_hook) return true;
 #ifdef __linux__
     static const char *const nodes[] = {"/dev/nvidiactl", "/dev/kfd", "/dev/dxg", "/dev/mali0"};
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++)
@@ -212,49 +217,45 @@ static weft_status open_list(weft_context *ctx, const char *name, const char *li
 
 static weft_status open_spec(weft_context *ctx, const char *spec, const char *origin,
                              const weft_open_options *options, weft_device **device) {
-    char known[CARDS_TEXT];
-    if (strcmp(spec, "gpu") == 0) return open_list(ctx, "gpu", cards(known), true, origin, options, device);
-    if (strcmp(spec, "auto") != 0) return open_named(ctx, spec, origin, options, device);
-    if (weft__device_cards()) {
-        char list[CARDS_TEXT + 8];
-        snprintf(list, sizeof list, "%s,cpu", cards(known));
-        /* there is a card of NVIDIA or AMD, and some piece of CUDA or ROCm is missing */
-        const bool warns = weft__cuda_driver() || weft__hip_driver();
-        return open_list(ctx, "auto", list, warns, origin, options, device);
+    const bool automatic = strcmp(spec, "auto") == 0;
+    char list[CARDS_TEXT + 8] = "";
+    if (!automatic && strcmp(spec, "gpu") != 0) return open_named(ctx, spec, origin, options, device);
+    if (automatic && !weft__device_cards()) {
+        weft__log(ctx, WEFT_LOG_INFO, "device auto%s: cpu is used: there is no graphics card", origin);
+        return open_named(ctx, "cpu", origin, options, device);
     }
-    weft__log(ctx, WEFT_LOG_INFO, "device auto%s: cpu is used: there is no graphics card", origin);
-    return open_named(ctx, "cpu", origin, options, device);
+    const bool drivers = cards(list); /* auto warns if such a card lacks a piece of its software */
+    if (automatic) strcat(list, ",cpu");
+    return open_list(ctx, spec, list, !automatic || drivers, origin, options, device);
 }
 
 /* ---- outlines ---- */
 
 static weft_status outline_named(weft_context *ctx, const char *spec, weft_device_outline *outline) {
-    char meant[100];
-    spec = without_alias(spec, meant, sizeof meant);
-    for (int i = 0; i < KINDS; i++) {
-        const char *selector = selector_of(spec, kinds[i]->name);
-        const weft_device_extras *extras = kinds[i]->extras;
-        if (!selector || !extras || !extras->outline) continue;
-        *outline = (weft_device_outline){.absent = false};
-        return extras->outline(ctx, selector, outline);
-    }
-    return weft__fail(ctx, WEFT_ERR_DEVICE,
-                      "device \"%s\": plans are made for cpu, opencl, cuda, hip, webgpu, gpu and auto", spec);
+    char text[200];
+    const char *selector;
+    const weft_device_module *kind = find_kind(spec, &selector);
+    *outline = (weft_device_outline){.absent = false};
+    if (kind && kind->outline) return kind->outline(kind, ctx, selector, outline);
+    return weft__fail(ctx, WEFT_ERR_DEVICE, "device \"%s\": plans are made for %s", spec,
+                      known_names(text, sizeof text, true, "gpu and auto"));
 }
 
-/* CUDA is the only kind whose cards are described. */
 void weft__device_outline_card(const struct weft_card *card, weft_device_outline *outline) {
     *outline = (weft_device_outline){.card = card};
-    weft__device_cuda.extras->outline_card(card, outline);
+    for (int i = 0; i < KINDS; i++)
+        if (kinds[i]->outline_card) kinds[i]->outline_card(card, outline);
 }
 
 weft_status weft__device_outline_of(weft_context *ctx, const char *spec, weft_device_outline *outline) {
-    char list[CARDS_TEXT + 8], known[CARDS_TEXT], one[100];
+    char list[CARDS_TEXT + 8] = "cpu", one[100];
     weft_status status = WEFT_ERR_DEVICE;
-    const char *at = spec;
-    snprintf(list, sizeof list, "%s%s", weft__device_cards() ? cards(known) : "",
-             weft__device_cards() && strcmp(spec, "auto") == 0 ? ",cpu" : "");
-    if (strcmp(spec, "gpu") == 0 || strcmp(spec, "auto") == 0) at = list[0] ? list : "cpu";
+    const bool automatic = strcmp(spec, "auto") == 0;
+    const char *at = automatic || strcmp(spec, "gpu") == 0 ? list : spec;
+    if (at == list && weft__device_cards()) {
+        cards(list);
+        if (automatic) strcat(list, ",cpu");
+    }
     while (status != WEFT_OK && weft__device_next(&at, one, sizeof one))
         status = outline_named(ctx, one, outline);
     return status;

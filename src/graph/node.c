@@ -286,7 +286,9 @@ weft_tensor *weft__reject(const char *op, const char *where, weft_tensor *const 
 
 /* ---- evaluated nodes and their recipes ---- */
 
-static uint64_t draws_now(const weft_context *ctx) { return weft__mix64(ctx->seed) + ctx->step; }
+static uint64_t draws_now(const weft_context *ctx) {
+    return weft__mix64(ctx->random.seed) + ctx->random.step;
+}
 
 void weft__node_settle(weft_tensor *t, weft_storage *storage) {
     if (!t->recipe) { /* else t is open, and has let go of its inputs before */

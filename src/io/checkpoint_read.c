@@ -260,7 +260,7 @@ static weft_status open_first_good(weft_context *ctx, weft_process_group *group,
         /* An earlier checkpoint may be undamaged, so damage is skipped. These errors are no damage: too
          * little memory, too few descriptors, a disk that does not answer, a newer format. They must not
          * make a run continue from an older checkpoint. */
-        if (strict || status != WEFT_ERR_FORMAT) return status;
+        if (strict || count == 1 || status != WEFT_ERR_FORMAT) return status;
         if (first.status == WEFT_OK) {
             first.status = status;
             snprintf(first.text, sizeof first.text, "%s", weft_last_error(ctx));

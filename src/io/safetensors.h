@@ -34,6 +34,8 @@ uint64_t weft__safetensors_offset(const weft_safetensors *file, size_t i);
 size_t weft__safetensors_nth(const weft_safetensors *file, size_t place);
 /* Return the bytes before the data (length, JSON and padding), and the bytes of the whole file. */
 uint64_t weft__safetensors_header_bytes(const weft_safetensors *file);
+/* Returns the path, for messages. */
+const char *weft__safetensors_path(const weft_safetensors *file);
 /* Reads raw bytes of the file. */
 weft_status weft__safetensors_pread(weft_safetensors *file, uint64_t offset, void *out, size_t bytes);
 

@@ -529,3 +529,4 @@ uint64_t weft__safetensors_offset(const weft_safetensors *f, size_t i) {
 }
 size_t weft__safetensors_nth(const weft_safetensors *f, size_t place) { return f->order[place]; }
 uint64_t weft__safetensors_header_bytes(const weft_safetensors *f) { return f->data; }
+const char *weft__safetensors_path(const weft_safetensors *f) { return f->path; }

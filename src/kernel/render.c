@@ -128,36 +128,36 @@ typedef struct partition {
 
 /* Does each team take units of its own? */
 static bool units_of_teams(const weft_render *r) {
-    return r->teams > 1 && !r->split && r->kernel->n_fold == 0;
+    return r->lanes.teams > 1 && !r->lanes.split && r->kernel->n_fold == 0;
 }
 
 /* On CUDA a kernel of few units, of `each` elements, is one group. So the launches of a small net can be
  * fused. */
 static bool is_small_on_card(const weft_render *r, int64_t units, int64_t each) {
     enum { FEW_TURNS = 4, FEW_ELEMENTS = 4096 };
-    return r->target->dialect == WEFT_DIALECT_CUDA && r->kernel->n_fold == 0 && !r->split &&
-           units * each <= FEW_ELEMENTS && units <= FEW_TURNS * (units_of_teams(r) ? r->teams : 1);
+    return r->target->dialect == WEFT_DIALECT_CUDA && r->kernel->n_fold == 0 && !r->lanes.split &&
+           units * each <= FEW_ELEMENTS && units <= FEW_TURNS * (units_of_teams(r) ? r->lanes.teams : 1);
 }
 
 /* Divides the work into units, and the units among groups. */
 static partition partition_of(const weft_render *r) {
     const weft_kernel *k = r->kernel;
-    const int lanes = r->lanes;
+    const int lanes = r->lanes.count;
     const int64_t length = weft__kernel_row_length(k), block = weft__kernel_block_rows(k);
-    partition c = {.tile = 1, .tiles = 1, .items = lanes * r->teams};
+    partition c = {.tile = 1, .tiles = 1, .items = lanes * r->lanes.teams};
     c.units = weft__kernel_rows(k) / block;
-    if (r->lane >= 0 && !r->reduced) {
-        const int64_t n = k->extent[r->lane];
-        c.tile = lanes * r->span;
+    if (r->lanes.dim >= 0 && !r->lanes.reduced) {
+        const int64_t n = k->extent[r->lanes.dim];
+        c.tile = lanes * r->lanes.span;
         c.tiles = (n + c.tile - 1) / c.tile;
         c.units = c.units / (n > 0 ? n : 1) * c.tiles;
     }
     const int64_t a_unit = (length > 0 ? length : 1) * block * (c.tile > 0 ? c.tile : 1);
     c.per = weft__larger(1, weft__smaller(lanes / a_unit, c.units / (r->target->units * 4)));
-    if (units_of_teams(r)) c.per = weft__larger(c.per, r->teams);
+    if (units_of_teams(r)) c.per = weft__larger(c.per, r->lanes.teams);
     if (is_small_on_card(r, c.units, a_unit)) c.per = c.units;
-    if (r->ahead >= 0)
-        c.per = weft__larger(c.per, weft__ceil_div(c.units, (int64_t)r->target->units * r->together));
+    if (r->row.ahead >= 0)
+        c.per = weft__larger(c.per, weft__ceil_div(c.units, (int64_t)r->target->units * r->row.together));
     while ((c.units + c.per - 1) / c.per > 65535) c.per *= 2;
     c.groups = (c.units + c.per - 1) / c.per;
     return c;
@@ -173,10 +173,10 @@ void weft__put_digit(weft_render *r, int d) {
 /* Writes the indices of a unit: the tile varies fastest, then the parallel indices, the last one first. */
 static void put_indices(weft_render *r, const partition *c) {
     const weft_kernel *k = r->kernel;
-    const bool tiles = r->lane >= 0 && !r->reduced;
+    const bool tiles = r->lanes.dim >= 0 && !r->lanes.reduced;
     char x[8];
     int left = tiles; /* digits that are left; the last one needs no division */
-    for (int d = 0; d < k->n_parallel - k->n_fold; d++) left += k->extent[d] != 1 && d != r->lane;
+    for (int d = 0; d < k->n_parallel - k->n_fold; d++) left += k->extent[d] != 1 && d != r->lanes.dim;
     const char *rest = left > 1 ? "rest" : "unit";
     if (left > 1) weft__put_line(r, "%s rest = unit;", weft__index_type(r));
     if (tiles) {
@@ -192,24 +192,24 @@ static void put_indices(weft_render *r, const partition *c) {
         }
     }
     for (int d = k->n_parallel - k->n_fold - 1; d >= 0; d--) {
-        if (k->extent[d] == 1 || d == r->lane) continue;
+        if (k->extent[d] == 1 || d == r->lanes.dim) continue;
         if (--left > 0)
             weft__put_digit(r, d);
         else
             weft__put_line(r, "const %s %s = %s;", weft__index_type(r), weft__render_index(r, d, x), rest);
     }
     if (!tiles) return;
-    const char *extent = weft__render_extent(r, r->lane);
-    r->outside = r->span > 1;
-    weft__render_index(r, r->lane, x);
-    r->outside = false;
-    if (r->span > 1)
-        weft__put_line(r, "const %s %s = first_lane + lane*%d;", weft__index_type(r), x, r->span);
-    else if (r->split) /* all items meet at barriers; those beyond the end write nothing */
+    const char *extent = weft__render_extent(r, r->lanes.dim);
+    r->lanes.outside = r->lanes.span > 1;
+    weft__render_index(r, r->lanes.dim, x);
+    r->lanes.outside = false;
+    if (r->lanes.span > 1)
+        weft__put_line(r, "const %s %s = first_lane + lane*%d;", weft__index_type(r), x, r->lanes.span);
+    else if (r->lanes.split) /* all items meet at barriers; those beyond the end write nothing */
         weft__put_line(r, "const %s %s = min(first_lane + lane, %s - 1);", weft__index_type(r), x, extent);
     else
         weft__put_line(r, "const %s %s = first_lane + lane;", weft__index_type(r), x);
-    if (r->split)
+    if (r->lanes.split)
         weft__put_open(r, " ");
     else
         weft__put_open(r, "if (%s < %s)", x, extent);
@@ -217,7 +217,7 @@ static void put_indices(weft_render *r, const partition *c) {
 
 /* Writes the loop of a group over its units. */
 static void put_body(weft_render *r, const partition *c) {
-    const bool alone = r->lane < 0;
+    const bool alone = r->lanes.dim < 0;
     weft__put_line(r, "const %s first = w_group(0)*%s;", weft__index_type(r),
                    weft__render_size(r, c->per, "per"));
     weft__put_line(r, "const %s last = min(first + %s, %s);", weft__index_type(r),
@@ -225,14 +225,14 @@ static void put_body(weft_render *r, const partition *c) {
     weft__put_first_copies(r);
     if (units_of_teams(r))
         weft__put_open(r, "for (%s unit = first + team; unit < last; unit += %d)", weft__index_type(r),
-                       r->teams);
+                       r->lanes.teams);
     else
         weft__put_open(r, "for (%s unit = first; unit < last; unit++)", weft__index_type(r));
     put_indices(r, c);
     if (alone) weft__put_open(r, "if (lane == 0)");
     weft__put_unit(r);
     if (alone) weft__put_close(r);
-    if (r->lane >= 0 && !r->reduced) weft__put_close(r);
+    if (r->lanes.dim >= 0 && !r->lanes.reduced) weft__put_close(r);
     weft__put_close(r);
 }
 
@@ -241,7 +241,9 @@ static void put_body(weft_render *r, const partition *c) {
 static bool is_memory(const weft_render *r, int a) { return a != r->product || r->kernel->args[a].written; }
 
 /* Is v a fold whose columns lie in the scratch memory? */
-static bool is_column_fold(const weft_render *r, int v) { return !r->turns && weft__is_column_fold(r, v); }
+static bool is_column_fold(const weft_render *r, int v) {
+    return !r->lanes.turns && weft__is_column_fold(r, v);
+}
 
 /* The kinds of numbers in the order of the struct, and their types. */
 static const struct {
@@ -362,11 +364,12 @@ static void put_kernel(weft_render *r, const partition *c, const char *name, boo
     if (shared) weft__put_line(r, "W_MEMORY(%s)", name);
     weft__put_constants(r);
     if (r->sink) weft__put_line(r, "W_RETURN_IF_FAULTED(%d, 1)", c->items);
-    if (r->teams > 1)
-        weft__put_line(r, "const int lane = w_item(0) %% %d, team = w_item(0) / %d;", r->lanes, r->lanes);
+    if (r->lanes.teams > 1)
+        weft__put_line(r, "const int lane = w_item(0) %% %d, team = w_item(0) / %d;", r->lanes.count,
+                       r->lanes.count);
     else
         weft__put_line(r, "const int lane = w_item(0);");
-    if (r->stash_bytes) weft__put_line(r, "W_STASH_ROOM(stash);");
+    if (r->row.stash_bytes) weft__put_line(r, "W_STASH_ROOM(stash);");
     put_body(r, c);
     r->indent = 0;
     weft__put_line(r, "}");
@@ -429,7 +432,7 @@ static void place_folds(weft_render *r) {
  * are compiled together. */
 unsigned weft__render_prelude(const weft_render *r) {
     unsigned prelude = WEFT_PRELUDE_LANES | WEFT_PRELUDE_F32 | WEFT_PRELUDE_RANDOM;
-    if (r->ahead >= 0) prelude |= WEFT_PRELUDE_TENSOR; /* its copies */
+    if (r->row.ahead >= 0) prelude |= WEFT_PRELUDE_TENSOR; /* its copies */
     for (int v = 0; v < r->kernel->n_code; v++) {
         const weft_instr *in = &r->kernel->code[v];
         if (in->kind != WEFT_INSTR_STORE && in->dtype == WEFT_F64) prelude |= WEFT_PRELUDE_F64;
@@ -482,7 +485,7 @@ static weft_status render(weft_render *r) {
                                                     .arguments = arguments,
                                                     .groups = {c.groups, 1, 1},
                                                     .items = {c.items, 1, 1},
-                                                    .shared_bytes = (int)r->stash_bytes,
+                                                    .shared_bytes = (int)r->row.stash_bytes,
                                                     .facts = weft__render_facts(r, c.per)});
 }
 
@@ -492,10 +495,10 @@ void weft__render_free(weft_render *r) {
     weft__free(ctx, r->varies);
     weft__free(ctx, r->rounded);
     weft__free(ctx, r->wanted);
-    weft__free(ctx, r->first);
-    weft__free(ctx, r->kept);
+    weft__free(ctx, r->row.first);
+    weft__free(ctx, r->row.kept);
     weft__free(ctx, r->scratch);
-    weft__free(ctx, r->stash);
+    weft__free(ctx, r->row.stash);
     weft__free(ctx, r->numbers);
 }
 

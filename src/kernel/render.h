@@ -45,32 +45,34 @@ typedef struct weft_render {
     const weft_target *target;
     const weft_kernel *kernel;
     bool sink;
-    int product; /* of an epilogue: the argument that the matmul passes as a value; else -1 */
-    /* choices: render_choose.c */
-    int lane;      /* the lane dimension; -1: none, one lane works */
-    bool reduced;  /* the lane dimension is a reduction dimension */
-    int span;      /* adjacent elements that a lane takes at once; see render_span.c */
-    bool outside;  /* write the index of the span's first element */
-    int lanes;     /* as many as the target has, or fewer if many short rows are reduced */
-    int teams;     /* of a group, each of `lanes` lanes; 1, unless the dialect is CUDA */
-    bool split;    /* the teams share each sum over a reduced dimension; else they take rows of their own */
-    int turns;     /* spans of a lane in a row, whose loops are unrolled; 0: loops are loops */
+    int product;      /* of an epilogue: the argument that the matmul passes as a value; else -1 */
+    struct {          /* who computes what: render_choose.c */
+        int dim;      /* the lane dimension; -1: none, one lane works */
+        bool reduced; /* the lane dimension is a reduction dimension */
+        int span;     /* adjacent elements that a lane takes at once; see render_span.c */
+        bool outside; /* write the index of the span's first element */
+        int count;    /* as many as the target has, or fewer if many short rows are reduced */
+        int teams;    /* of a group, each of `count` lanes; 1, unless the dialect is CUDA */
+        bool split; /* the teams share each sum over a reduced dimension; else they take rows of their own */
+        int turns;  /* spans of a lane in a row, whose loops are unrolled; 0: loops are loops */
+    } lanes;
     bool wide;     /* indices have 64 bits */
     bool literal;  /* too many numbers for arguments, so they are literals in the source */
     int stages;    /* the last stage */
     int last_loop; /* the stage whose loop stores elements */
     uint8_t *stage;
     bool *varies;
-    bool *rounded; /* by value: it was computed from a float that was rounded to 16 bits */
-    bool *wanted;  /* needed by the loop that is being written */
-    /* loops over a row: render_loops.c */
-    uint8_t *first;      /* by value: the first stage whose loop computes it */
-    bool *kept;          /* by value: later loops reuse it */
-    int64_t *stash;      /* by kept value: its first byte in the stash */
-    int64_t stash_bytes; /* local memory that the launch asks for; 0: there is no stash */
-    int ahead;           /* the value whose next row is copied into the stash; -1: none; see render_ahead.c */
-    int ahead_last;      /* the stage of the last loop that reads it */
-    int together;        /* groups with such a stash that a multiprocessor holds */
+    bool *rounded;           /* by value: it was computed from a float that was rounded to 16 bits */
+    bool *wanted;            /* needed by the loop that is being written */
+    struct {                 /* loops over a row: render_loops.c */
+        uint8_t *first;      /* by value: the first stage whose loop computes it */
+        bool *kept;          /* by value: later loops reuse it */
+        int64_t *stash;      /* by kept value: its first byte in the stash */
+        int64_t stash_bytes; /* local memory that the launch asks for; 0: there is no stash */
+        int ahead;      /* the value whose next row is copied into the stash; -1: none; see render_ahead.c */
+        int ahead_last; /* the stage of the last loop that reads it */
+        int together;   /* groups with such a stash that a multiprocessor holds */
+    } row;
     /* what is being written */
     weft_text text;
     int indent;

@@ -112,17 +112,17 @@ static double lane_cost(const weft_render *r, int d) {
 static void choose_lane(weft_render *r) {
     const weft_kernel *k = r->kernel;
     double best = 0;
-    r->lane = -1;
+    r->lanes.dim = -1;
     for (int d = 0; d < k->n_parallel + k->n_reduce; d++) {
         const bool folded = d >= k->n_parallel - k->n_fold && d < k->n_parallel;
         if (folded || k->extent[d] <= 1) continue;
         const double cost = lane_cost(r, d);
-        if (r->lane >= 0 && cost >= best) continue;
+        if (r->lanes.dim >= 0 && cost >= best) continue;
         best = cost;
-        r->lane = d;
+        r->lanes.dim = d;
     }
-    r->reduced = r->lane >= k->n_parallel;
-    r->lanes = r->lane >= 0 ? lanes_along(r, r->lane) : r->target->lanes;
+    r->lanes.reduced = r->lanes.dim >= k->n_parallel;
+    r->lanes.count = r->lanes.dim >= 0 ? lanes_along(r, r->lanes.dim) : r->target->lanes;
 }
 
 /* ---- what varies ---- */
@@ -136,11 +136,11 @@ static void find_varying(weft_render *r) {
         const int operands[3] = {in->a, in->b, in->c};
         bool varies = false;
         for (int o = 0; o < 3; o++) varies = varies || (operands[o] >= 0 && r->varies[operands[o]]);
-        if (in->view >= 0 && r->lane >= 0)
-            varies = varies || weft__moves_along(&k->views[in->view].map[0], r->lane);
-        if (r->lane < 0) varies = false;
-        if (r->reduced && !weft__level_inner(in->level)) varies = false;
-        if (in->kind == WEFT_INSTR_FOLD && in->level == WEFT_LEVEL_COLUMN) varies = r->lane >= 0;
+        if (in->view >= 0 && r->lanes.dim >= 0)
+            varies = varies || weft__moves_along(&k->views[in->view].map[0], r->lanes.dim);
+        if (r->lanes.dim < 0) varies = false;
+        if (r->lanes.reduced && !weft__level_inner(in->level)) varies = false;
+        if (in->kind == WEFT_INSTR_FOLD && in->level == WEFT_LEVEL_COLUMN) varies = r->lanes.dim >= 0;
         r->varies[i] = varies;
     }
 }
@@ -189,7 +189,8 @@ static bool is_narrow(const weft_render *r) {
         if (gathers && !weft__mul(pitch, in->bound, &reach)) return false;
         if (reach > INT32_MAX) return false;
         for (int m = 0; in->view >= 0 && m < k->views[in->view].count; m++)
-            if (!map_is_narrow(&k->views[in->view].map[m], m == 0 ? r->lane : -1, r->lanes)) return false;
+            if (!map_is_narrow(&k->views[in->view].map[m], m == 0 ? r->lanes.dim : -1, r->lanes.count))
+                return false;
     }
     return true;
 }
@@ -201,17 +202,17 @@ weft_status weft__render_choose(weft_render *r) {
     r->varies = weft__array(r->launches->ctx, n, sizeof *r->varies);
     r->rounded = weft__array(r->launches->ctx, n, sizeof *r->rounded);
     r->wanted = weft__array(r->launches->ctx, n, sizeof *r->wanted);
-    r->first = weft__array(r->launches->ctx, n, sizeof *r->first);
-    r->kept = weft__array(r->launches->ctx, n, sizeof *r->kept);
+    r->row.first = weft__array(r->launches->ctx, n, sizeof *r->row.first);
+    r->row.kept = weft__array(r->launches->ctx, n, sizeof *r->row.kept);
     r->scratch = weft__array(r->launches->ctx, n, sizeof *r->scratch);
-    r->stash = weft__array(r->launches->ctx, n, sizeof *r->stash);
-    if (!r->stage || !r->varies || !r->rounded || !r->wanted || !r->first || !r->kept || !r->scratch ||
-        !r->stash)
+    r->row.stash = weft__array(r->launches->ctx, n, sizeof *r->row.stash);
+    if (!r->stage || !r->varies || !r->rounded || !r->wanted || !r->row.first || !r->row.kept ||
+        !r->scratch || !r->row.stash)
         return weft__fail_oom(r->launches->ctx, n * 20, "render: kernel");
-    r->ahead = -1;
+    r->row.ahead = -1;
     find_stages(r);
     choose_lane(r);
-    if (r->product >= 0) r->lane = k->n_parallel - 1;
+    if (r->product >= 0) r->lanes.dim = k->n_parallel - 1;
     find_varying(r);
     find_rounded(r);
     r->wide = r->launches->target->long_indices || !is_narrow(r);

@@ -34,7 +34,7 @@ static bool is_access(const weft_render *r, int v) {
 
 /* The bytes of one access by a work-item. */
 static int64_t facts_width(const weft_render *r, int v) {
-    return facts_size(r, v) * (weft__in_span(r, v) ? r->span : 1);
+    return facts_size(r, v) * (weft__in_span(r, v) ? r->lanes.span : 1);
 }
 
 /* The bytes that one access could have. */
@@ -45,7 +45,9 @@ static int64_t facts_allowed(const weft_render *r, int v) {
 }
 
 /* Is v a sum of columns in memory? Rows of known length have them in registers. */
-static bool is_folded_column(const weft_render *r, int v) { return !r->turns && weft__is_column_fold(r, v); }
+static bool is_folded_column(const weft_render *r, int v) {
+    return !r->lanes.turns && weft__is_column_fold(r, v);
+}
 
 static double instructions_of(const weft_render *r, int v) {
     const weft_instr *in = weft__code_of(r, v);
@@ -56,7 +58,8 @@ static double instructions_of(const weft_render *r, int v) {
     case WEFT_INSTR_GATHER:
     case WEFT_INSTR_STORE: {
         const bool rounds = in->kind == WEFT_INSTR_STORE && facts_size(r, v) == 2;
-        return (weft__in_span(r, v) ? SPANNED + (double)ACCESS / r->span : ACCESS) + (rounds ? NARROW : 0);
+        return (weft__in_span(r, v) ? SPANNED + (double)ACCESS / r->lanes.span : ACCESS) +
+               (rounds ? NARROW : 0);
     }
     case WEFT_INSTR_CAST: return weft_dtype_size((weft_dtype)in->dtype) == 2 ? NARROW : CHEAP;
     case WEFT_INSTR_CALC:
@@ -84,7 +87,7 @@ static void add_value(const weft_render *r, int v, double elements, int passes, 
     }
     if (!is_access(r, v)) return;
     const weft_map *m = &k->views[weft__code_of(r, v)->view].map[0];
-    const bool lies_along = r->lane >= 0 && weft__moves_along(m, r->lane);
+    const bool lies_along = r->lanes.dim >= 0 && weft__moves_along(m, r->lanes.dim);
     if (lies_along) {
         to->width = (int)weft__larger(to->width, facts_width(r, v));
         to->allowed = (int)weft__larger(to->allowed, facts_allowed(r, v));
@@ -107,9 +110,9 @@ static int at_once(const weft_render *r, int stage) {
         stores = stores || kind == WEFT_INSTR_STORE || is_folded_column(r, v);
         if (kind != WEFT_INSTR_LOAD && kind != WEFT_INSTR_GATHER) continue;
         const weft_map *m = &r->kernel->views[weft__code_of(r, v)->view].map[0];
-        if (r->lane >= 0 && weft__moves_along(m, r->lane)) bytes += facts_width(r, v);
+        if (r->lanes.dim >= 0 && weft__moves_along(m, r->lanes.dim)) bytes += facts_width(r, v);
     }
-    if (loop && r->turns) return (int)(r->turns * bytes);
+    if (loop && r->lanes.turns) return (int)(r->lanes.turns * bytes);
     return (int)(loop && !stores ? UNROLLED * bytes : bytes);
 }
 
@@ -122,10 +125,10 @@ static void add_loop(weft_render *r, int stage, int *passes, weft_launch_facts *
         if (!weft__is_held_from(r, v, stage) && (!r->wanted[v] || weft__is_kept(r, v, stage))) continue;
         const bool reduces = weft__code_of(r, v)->kind == WEFT_INSTR_REDUCE;
         add_value(r, v, elements, passes[v]++, to);
-        if (reduces && r->reduced)
-            to->work[WEFT_UNIT_ISSUE] += (double)weft__kernel_rows(r->kernel) * r->lanes * JOIN;
+        if (reduces && r->lanes.reduced)
+            to->work[WEFT_UNIT_ISSUE] += (double)weft__kernel_rows(r->kernel) * r->lanes.count * JOIN;
     }
-    to->work[WEFT_UNIT_ISSUE] += elements * TURN / r->span;
+    to->work[WEFT_UNIT_ISSUE] += elements * TURN / r->lanes.span;
     to->at_once = larger_int(to->at_once, at_once(r, stage));
 }
 
@@ -136,7 +139,7 @@ static void add_row_value(const weft_render *r, int v, weft_launch_facts *to) {
     if (k->n_reduce == 0)
         add_value(r, v, rows, 0, to);
     else
-        to->work[WEFT_UNIT_ISSUE] += rows * (r->reduced ? r->lanes : 1) * instructions_of(r, v);
+        to->work[WEFT_UNIT_ISSUE] += rows * (r->lanes.reduced ? r->lanes.count : 1) * instructions_of(r, v);
 }
 
 weft_launch_facts weft__render_facts(weft_render *r, int64_t per) {
@@ -156,8 +159,9 @@ weft_launch_facts weft__render_facts(weft_render *r, int64_t per) {
         if (!weft__level_inner(weft__code_of(r, v)->level) && weft__code_of(r, v)->kind != WEFT_INSTR_REDUCE)
             add_row_value(r, v, &to);
     if (k->n_reduce == 0) to.at_once = at_once(r, NO_LOOP);
-    if (r->reduced)
-        to.steps = (double)weft__ceil_div(per * weft__kernel_block_rows(k),
-                                          r->split ? 1 : r->teams); /* a row waits for the sums of the last */
+    if (r->lanes.reduced)
+        to.steps = (double)weft__ceil_div(
+            per * weft__kernel_block_rows(k),
+            r->lanes.split ? 1 : r->lanes.teams); /* a row waits for the sums of the last */
     return to;
 }

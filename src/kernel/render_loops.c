@@ -32,7 +32,9 @@ void weft__find_wanted(weft_render *r, int stage) {
     }
 }
 
-bool weft__is_kept(const weft_render *r, int v, int stage) { return r->kept[v] && r->first[v] < stage; }
+bool weft__is_kept(const weft_render *r, int v, int stage) {
+    return r->row.kept[v] && r->row.first[v] < stage;
+}
 
 /* ---- what is kept ---- */
 
@@ -48,27 +50,28 @@ static bool is_expensive(const weft_render *r, int v) {
 
 void weft__put_kept(weft_render *r) {
     for (int v = 0; v < r->kernel->n_code; v++) {
-        if (!r->kept[v] || !r->turns) continue; /* the stash needs no arrays */
+        if (!r->row.kept[v] || !r->lanes.turns) continue; /* the stash needs no arrays */
         if (weft__in_span(r, v))
-            weft__put_held(r, v, r->turns);
+            weft__put_held(r, v, r->lanes.turns);
         else
-            weft__put_line(r, "%s kept%d[%d];", weft__type_name(weft__type_of(r, v)), v, r->turns * r->span);
+            weft__put_line(r, "%s kept%d[%d];", weft__type_name(weft__type_of(r, v)), v,
+                           r->lanes.turns * r->lanes.span);
     }
 }
 
 void weft__kept_name(const weft_render *r, int v, char *name, size_t size) {
-    if (r->turns)
-        snprintf(name, size, r->span > 1 ? "kept%d[turn*%d + e]" : "kept%d[turn]", v, r->span);
+    if (r->lanes.turns)
+        snprintf(name, size, r->lanes.span > 1 ? "kept%d[turn*%d + e]" : "kept%d[turn]", v, r->lanes.span);
     else
-        snprintf(name, size, r->span > 1 ? "held%d.each[e]" : "held%d.each[0]", v);
+        snprintf(name, size, r->lanes.span > 1 ? "held%d.each[e]" : "held%d.each[0]", v);
 }
 
 /* The last expensive value that the loop of `stage` would compute again. -1: none. */
 static int expensive_again(const weft_render *r, int stage, bool reads_only) {
     for (int v = r->kernel->n_code - 1; v >= 0; v--) {
         const bool read = weft__code_of(r, v)->kind == WEFT_INSTR_LOAD;
-        if (r->wanted[v] && r->first[v] < stage && !r->kept[v] && r->varies[v] && is_expensive(r, v) &&
-            (read || !reads_only))
+        if (r->wanted[v] && r->row.first[v] < stage && !r->row.kept[v] && r->varies[v] &&
+            is_expensive(r, v) && (read || !reads_only))
             return v;
     }
     return -1;
@@ -76,27 +79,28 @@ static int expensive_again(const weft_render *r, int stage, bool reads_only) {
 
 /* Chooses what to keep: at most `room` values, or only elements that were read. */
 static void choose_kept(weft_render *r, int room, bool reads_only) {
-    memset(r->first, NEVER, (size_t)r->kernel->n_code);
-    memset(r->kept, 0, (size_t)r->kernel->n_code * sizeof *r->kept);
+    memset(r->row.first, NEVER, (size_t)r->kernel->n_code);
+    memset(r->row.kept, 0, (size_t)r->kernel->n_code * sizeof *r->row.kept);
     for (int s = 0; s <= r->stages; s++) {
         if (!weft__stage_is_full(r, s)) continue;
         weft__find_wanted(r, s);
         for (int v; room > 0 && (v = expensive_again(r, s, reads_only)) >= 0; room--) {
-            r->kept[v] = true;
+            r->row.kept[v] = true;
             weft__find_wanted(r, s);
         }
         for (int v = 0; v < r->kernel->n_code; v++)
-            if (r->wanted[v] && !weft__is_kept(r, v, s) && r->first[v] == NEVER) r->first[v] = (uint8_t)s;
+            if (r->wanted[v] && !weft__is_kept(r, v, s) && r->row.first[v] == NEVER)
+                r->row.first[v] = (uint8_t)s;
     }
 }
 
 /* Does a lane read v elsewhere for each row? The same elements for all rows are in a cache. */
 static bool is_far(const weft_render *r, int v) {
     const weft_instr *in = weft__code_of(r, v);
-    if (in->kind != WEFT_INSTR_LOAD || r->first[v] == NEVER || !weft__in_span(r, v)) return false;
+    if (in->kind != WEFT_INSTR_LOAD || r->row.first[v] == NEVER || !weft__in_span(r, v)) return false;
     const weft_map *m = &r->kernel->views[in->view].map[0];
     for (int d = 0; d < m->rank; d++)
-        if (d != r->lane && r->kernel->extent[d] != 1 && m->stride[d] != 0) return true;
+        if (d != r->lanes.dim && r->kernel->extent[d] != 1 && m->stride[d] != 0) return true;
     return false;
 }
 
@@ -106,13 +110,13 @@ static void keep_ahead(weft_render *r) {
     int loop = 0;
     while (!weft__stage_is_full(r, loop)) loop++;
     for (int v = 0; v < r->kernel->n_code; v++) {
-        const uint8_t first = r->first[v];
-        if (r->kept[v] || !is_far(r, v)) continue;
-        r->kept[v] = true;
-        r->first[v] = (uint8_t)loop;
+        const uint8_t first = r->row.first[v];
+        if (r->row.kept[v] || !is_far(r, v)) continue;
+        r->row.kept[v] = true;
+        r->row.first[v] = (uint8_t)loop;
         if (weft__holding_fits(r, 1)) continue;
-        r->kept[v] = false;
-        r->first[v] = first;
+        r->row.kept[v] = false;
+        r->row.first[v] = first;
     }
 }
 
@@ -121,10 +125,10 @@ void weft__choose_loops(weft_render *r) {
         for (int reads_only = 0; reads_only <= 1; reads_only++) {
             choose_kept(r, KEPT_MOST, reads_only);
             if (!weft__holding_fits(r, at_once)) continue;
-            if (r->turns) keep_ahead(r);
+            if (r->lanes.turns) keep_ahead(r);
             weft__choose_ahead(r, at_once);
             return;
         }
     choose_kept(r, 0, false);
-    r->stash_bytes = 0;
+    r->row.stash_bytes = 0;
 }

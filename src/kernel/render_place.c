@@ -16,7 +16,7 @@ const char *weft__render_index(const weft_render *r, int d, char name[8]) {
         snprintf(name, 8, "f%d", (d - folds) & 15);
     else
         snprintf(name, 8, "r%d", (d - k->n_parallel) & 15);
-    if (r->outside && d == r->lane) snprintf(name + strlen(name), 8 - strlen(name), "_0");
+    if (r->lanes.outside && d == r->lanes.dim) snprintf(name + strlen(name), 8 - strlen(name), "_0");
     return name;
 }
 

@@ -20,7 +20,7 @@
 /* Is the reduction summed in tiles? Sums of floats are, unless a lane has so few terms that they are one
  * tile. */
 static bool in_tiles(const weft_render *r, int v) {
-    return !r->turns && weft__code_of(r, v)->op == WEFT_OP_SUM &&
+    return !r->lanes.turns && weft__code_of(r, v)->op == WEFT_OP_SUM &&
            weft_dtype_is_float((weft_dtype)weft__code_of(r, v)->dtype);
 }
 
@@ -62,18 +62,18 @@ static const char *joined(const weft_render *r, int v, char line[LINE]) {
 static void put_halves_of_group(weft_render *r, int v) {
     const weft_render_type type = weft__type_of(r, v);
     char line[LINE];
-    need_local(r, type, r->lanes > 256 ? r->lanes / 32 : r->lanes);
+    need_local(r, type, r->lanes.count > 256 ? r->lanes.count / 32 : r->lanes.count);
     weft__put_line(r, "W_HALVES(%s, t%d, shared->%s, %d, %s);", weft__type_name(type), v,
-                   weft__type_suffix(type), r->lanes, joined(r, v, line));
+                   weft__type_suffix(type), r->lanes.count, joined(r, v, line));
 }
 
 /* Joins the sums of all teams. */
 static void put_teams(weft_render *r, int v, char letter) {
     const weft_render_type type = weft__type_of(r, v);
     char line[LINE];
-    need_local(r, type, (r->teams + 1) / 2 * r->lanes);
+    need_local(r, type, (r->lanes.teams + 1) / 2 * r->lanes.count);
     weft__put_line(r, "W_TEAMS_SHARE(%s, %c%d, shared->%s, %d, %d, %s);", weft__type_name(type), letter, v,
-                   weft__type_suffix(type), r->lanes, r->teams, joined(r, v, line));
+                   weft__type_suffix(type), r->lanes.count, r->lanes.teams, joined(r, v, line));
 }
 
 /* Writes the result of a reduction. Narrow integers may leave their range on the way, so the result is
@@ -87,9 +87,9 @@ static void put_result(weft_render *r, int v, char letter) {
 }
 
 static void put_reduced(weft_render *r, int v) {
-    if (r->reduced)
+    if (r->lanes.reduced)
         put_halves_of_group(r, v);
-    else if (r->split)
+    else if (r->lanes.split)
         put_teams(r, v, 't');
     put_result(r, v, 't');
 }
@@ -99,7 +99,7 @@ static void put_reduced(weft_render *r, int v) {
 /* The dimension of the innermost loop. -1: the row has one element. */
 static int inner_dimension(const weft_render *r) {
     const weft_kernel *k = r->kernel;
-    if (r->reduced) return r->lane;
+    if (r->lanes.reduced) return r->lanes.dim;
     for (int d = k->n_parallel + k->n_reduce - 1; d >= k->n_parallel; d--)
         if (k->extent[d] != 1) return d;
     return -1;
@@ -110,11 +110,11 @@ static int inner_dimension(const weft_render *r) {
 static int open_loops(weft_render *r, int stage, bool tiles) {
     const weft_kernel *k = r->kernel;
     const int inner = inner_dimension(r);
-    const bool lanes = r->reduced;
-    const int step = lanes ? r->lanes : r->split ? r->teams : 1;
+    const bool lanes = r->lanes.reduced;
+    const int step = lanes ? r->lanes.count : r->lanes.split ? r->lanes.teams : 1;
     char x[8];
     int braces = 0;
-    if (r->turns) return weft__open_turns(r);
+    if (r->lanes.turns) return weft__open_turns(r);
     for (int d = k->n_parallel; d < k->n_parallel + k->n_reduce; d++) {
         if (d == inner || k->extent[d] == 1) continue;
         weft__render_index(r, d, x);
@@ -141,16 +141,17 @@ static int open_loops(weft_render *r, int stage, bool tiles) {
                        weft__render_extent(r, inner));
     const char *end = tiles ? "end" : weft__render_extent(r, inner);
     char of_lane[16] = "";
-    r->outside = lanes && r->span > 1;
+    r->lanes.outside = lanes && r->lanes.span > 1;
     weft__render_index(r, inner, x);
-    if (lanes) snprintf(of_lane, sizeof of_lane, r->outside ? "lane*%d" : "lane", r->span);
-    if (r->split) snprintf(of_lane, sizeof of_lane, "team");
+    if (lanes) snprintf(of_lane, sizeof of_lane, r->lanes.outside ? "lane*%d" : "lane", r->lanes.span);
+    if (r->lanes.split) snprintf(of_lane, sizeof of_lane, "team");
     weft__put_open(r, "for (%s %s = %s%s%s; %s < %s; %s += %d)", weft__index_type(r), x,
                    tiles        ? "tile"
                    : of_lane[0] ? ""
                                 : "0",
-                   tiles && of_lane[0] ? " + " : "", of_lane, x, end, x, r->outside ? step * r->span : step);
-    r->outside = false;
+                   tiles && of_lane[0] ? " + " : "", of_lane, x, end, x,
+                   r->lanes.outside ? step * r->lanes.span : step);
+    r->lanes.outside = false;
     return braces + 1;
 }
 
@@ -165,7 +166,7 @@ static void put_column_number(weft_render *r) {
     const int folds = k->n_parallel - k->n_fold;
     for (int pass = 0; pass < 2; pass++)
         for (int d = 0; d < k->n_parallel + k->n_reduce; d++) {
-            if ((d >= folds && d < k->n_parallel) || k->extent[d] == 1 || (d == r->lane) != (pass == 1))
+            if ((d >= folds && d < k->n_parallel) || k->extent[d] == 1 || (d == r->lanes.dim) != (pass == 1))
                 continue;
             if (out.length == 0) {
                 weft__put(&out, "%s", weft__render_index(r, d, x));
@@ -181,14 +182,14 @@ static void put_column_number(weft_render *r) {
 
 /* Writes the name of the register that holds a lane's column of a fold. */
 static void column_name(const weft_render *r, int v, char *name, size_t size) {
-    snprintf(name, size, r->span > 1 ? "s%d[turn*%d + e]" : "s%d[turn]", v, r->span);
+    snprintf(name, size, r->lanes.span > 1 ? "s%d[turn*%d + e]" : "s%d[turn]", v, r->lanes.span);
 }
 
 static void put_column_term(weft_render *r, int v) {
     char term[128], sum[WEFT_RENDER_NAME], so_far[WEFT_RENDER_NAME];
     weft_text text = weft__text(term, sizeof term);
     weft__put_operand(r, &text, weft__code_of(r, v)->a);
-    if (r->turns) {
+    if (r->lanes.turns) {
         column_name(r, v, sum, sizeof sum);
         put_join(r, v, sum, term);
         return;
@@ -216,19 +217,19 @@ static const char *who_writes(const weft_render *r, int v, char *line, size_t si
     const bool folded = weft__level_folded(weft__code_of(r, v)->level);
     char x[8];
     if (weft__level_inner(weft__code_of(r, v)->level)) return NULL;
-    if (r->split) {
-        snprintf(line, size, "team == 0 && first_lane + lane < n_%s", weft__render_index(r, r->lane, x));
+    if (r->lanes.split) {
+        snprintf(line, size, "team == 0 && first_lane + lane < n_%s", weft__render_index(r, r->lanes.dim, x));
         return line;
     }
-    if (!r->reduced) return NULL;
-    return folded && r->teams > 1 ? "lane == 0 && team == 0" : "lane == 0";
+    if (!r->lanes.reduced) return NULL;
+    return folded && r->lanes.teams > 1 ? "lane == 0 && team == 0" : "lane == 0";
 }
 
 /* Returns the value that STORE v writes. Storing rounds, so a value need not be rounded before. */
 static int stored_value(const weft_render *r, int v) {
     const weft_instr *in = weft__code_of(r, v), *value = weft__code_of(r, in->a);
     const bool half = value->dtype == WEFT_F16 || value->dtype == WEFT_BF16;
-    if (value->kind != WEFT_INSTR_CAST || !half || r->kept[in->a]) return in->a;
+    if (value->kind != WEFT_INSTR_CAST || !half || r->row.kept[in->a]) return in->a;
     if (r->kernel->args[in->arg].dtype != value->dtype || weft__code_of(r, value->a)->level != value->level)
         return in->a;
     return weft__render_type((weft_dtype)weft__code_of(r, value->a)->dtype) == WEFT_RENDER_F32 ? value->a
@@ -242,9 +243,10 @@ static void put_result_store(weft_render *r, int v) {
     char condition[64];
     const char *who = who_writes(r, v, condition, sizeof condition);
     if (who) {
-        const bool apart = r->teams > 1 && !weft__level_folded(weft__code_of(r, v)->level);
-        if (r->kernel->args[weft__code_of(r, v)->arg].read && !r->split) /* in place: first all lanes must
-                                                                          * have read the old value */
+        const bool apart = r->lanes.teams > 1 && !weft__level_folded(weft__code_of(r, v)->level);
+        if (r->kernel->args[weft__code_of(r, v)->arg].read &&
+            !r->lanes.split) /* in place: first all lanes must
+                              * have read the old value */
             weft__put_line(r, apart ? "w_barrier_warp();" : "w_barrier_all();");
         weft__put_open(r, "if (%s)", who);
         weft__put_store(r, v, value);
@@ -257,9 +259,9 @@ static void put_result_store(weft_render *r, int v) {
 /* Writes the sum of a column and its store. */
 static void put_column_store(weft_render *r, int v) {
     const int a = weft__code_of(r, v)->a;
-    const char letter = r->turns ? 'c' : 's';
+    const char letter = r->lanes.turns ? 'c' : 's';
     char sum[WEFT_RENDER_NAME];
-    if (r->turns)
+    if (r->lanes.turns)
         column_name(r, a, sum, sizeof sum);
     else
         snprintf(sum, sizeof sum, "fold%d[column]", a);
@@ -270,23 +272,23 @@ static void put_column_store(weft_render *r, int v) {
 
 /* Joins the columns that the teams hold. Afterwards team 0 has the sums. */
 static void put_columns_joined(weft_render *r) {
-    const int each = r->turns * r->span;
+    const int each = r->lanes.turns * r->lanes.span;
     char line[LINE];
-    for (int v = 0; r->teams > 1 && v < r->kernel->n_code; v++) {
+    for (int v = 0; r->lanes.teams > 1 && v < r->kernel->n_code; v++) {
         if (!weft__is_column_fold(r, v)) continue;
         const weft_render_type type = weft__type_of(r, v);
-        need_local(r, type, r->teams / 2 * each * r->lanes);
+        need_local(r, type, r->lanes.teams / 2 * each * r->lanes.count);
         weft__put_line(r, "W_TEAMS(%s, s%d, %d, shared->%s, %d, %d, %s);", weft__type_name(type), v, each,
-                       weft__type_suffix(type), r->lanes, r->teams, joined(r, v, line));
+                       weft__type_suffix(type), r->lanes.count, r->lanes.teams, joined(r, v, line));
     }
 }
 
 static void put_fold_stores(weft_render *r) {
-    const bool team = r->turns && r->teams > 1;
+    const bool team = r->lanes.turns && r->lanes.teams > 1;
     for (int v = 0; v < r->kernel->n_code; v++) {
         const weft_instr *in = weft__code_of(r, v);
         if (in->kind != WEFT_INSTR_STORE || in->level != WEFT_LEVEL_BLOCK) continue;
-        if (r->teams > 1) put_teams(r, in->a, 'b');
+        if (r->lanes.teams > 1) put_teams(r, in->a, 'b');
         put_result(r, in->a, 'b');
         put_result_store(r, v);
     }
@@ -297,13 +299,13 @@ static void put_fold_stores(weft_render *r) {
     for (int v = 0; v < r->kernel->n_code; v++)
         r->wanted[v] =
             weft__code_of(r, v)->kind == WEFT_INSTR_STORE && weft__code_of(r, v)->level == WEFT_LEVEL_COLUMN;
-    if (r->turns)
+    if (r->lanes.turns)
         weft__put_span(r, r->stages + 1);
     else
         put_column_number(r);
     for (int v = 0; v < r->kernel->n_code; v++)
         if (r->wanted[v]) put_column_store(r, v);
-    if (r->turns) weft__put_span_end(r, r->stages + 1);
+    if (r->lanes.turns) weft__put_span_end(r, r->stages + 1);
     for (int i = 0; i < braces + team; i++) weft__put_close(r);
 }
 
@@ -329,13 +331,13 @@ static void put_inner_value(weft_render *r, int v, int stage) {
         weft__put_value(r, v);
         return;
     }
-    if (r->kept[v]) weft__kept_name(r, v, kept, sizeof kept);
+    if (r->row.kept[v]) weft__kept_name(r, v, kept, sizeof kept);
     if (weft__is_kept(r, v, stage)) {
         weft__put_line(r, "const %s v%d = %s;", weft__type_name(weft__type_of(r, v)), v, kept);
         return;
     }
     weft__put_value(r, v);
-    if (r->kept[v]) weft__put_line(r, "%s = v%d;", kept, v);
+    if (r->row.kept[v]) weft__put_line(r, "%s = v%d;", kept, v);
 }
 
 /* Writes the loop of a stage over the reduced indices: partial sums, values, stores, then the joined sums. */
@@ -352,7 +354,7 @@ static void put_loop(weft_render *r, int stage) {
     weft__put_copies_awaited(r, stage);
     const int braces = open_loops(r, stage, tiles);
     weft__put_span(r, stage);
-    if (has_columns(r, stage) && !r->turns) put_column_number(r);
+    if (has_columns(r, stage) && !r->lanes.turns) put_column_number(r);
     for (int v = 0; v < k->n_code; v++) {
         if (!r->wanted[v]) continue;
         const weft_instr *in = weft__code_of(r, v);
@@ -414,23 +416,25 @@ static void put_rows_of_block(weft_render *r, int d, const char *x) {
                            weft__render_extent(r, 0), last, rows);
         rows = k->extent[0] > 1 ? "rows" : last;
     }
-    if (r->teams > 1 && d == k->n_parallel - 1)
+    if (r->lanes.teams > 1 && d == k->n_parallel - 1)
         weft__put_open(r, "for (%s %s = team; %s < %s; %s += %d)", weft__index_type(r), x, x, rows, x,
-                       r->teams);
+                       r->lanes.teams);
     else
         weft__put_open(r, "for (%s %s = 0; %s < %s; %s++)", weft__index_type(r), x, x, rows, x);
 }
 
 /* Declares the registers for the columns of folds. */
 static void put_column_registers(weft_render *r) {
-    for (int v = 0; r->turns && v < r->kernel->n_code; v++) {
+    for (int v = 0; r->lanes.turns && v < r->kernel->n_code; v++) {
         char start[64];
         weft_text text = weft__text(start, sizeof start);
         if (!weft__is_column_fold(r, v)) continue;
         weft__put_start(&text, weft__code_of(r, v)->op, (weft_dtype)weft__code_of(r, v)->dtype);
-        weft__put_line(r, "%s s%d[%d];", weft__type_name(weft__type_of(r, v)), v, r->turns * r->span);
+        weft__put_line(r, "%s s%d[%d];", weft__type_name(weft__type_of(r, v)), v,
+                       r->lanes.turns * r->lanes.span);
         weft__put_line(r, "W_UNROLL");
-        weft__put_line(r, "for (int e = 0; e < %d; e++) s%d[e] = %s;", r->turns * r->span, v, start);
+        weft__put_line(r, "for (int e = 0; e < %d; e++) s%d[e] = %s;", r->lanes.turns * r->lanes.span, v,
+                       start);
     }
 }
 
@@ -453,7 +457,7 @@ void weft__put_unit(weft_render *r) {
         weft__put(&first, "%s%s == 0", d > folds ? " && " : "", x);
         put_rows_of_block(r, d, x);
     }
-    if (has_columns(r, -1) && !r->turns) weft__put_line(r, "const int fresh = %s;", fresh);
+    if (has_columns(r, -1) && !r->lanes.turns) weft__put_line(r, "const int fresh = %s;", fresh);
     put_row(r);
     for (int d = folds; d < k->n_parallel; d++) weft__put_close(r);
     put_fold_stores(r);

@@ -124,17 +124,17 @@ bool weft__may_split(const weft_render *r) {
 static void choose_split(weft_render *r) {
     const weft_kernel *k = r->kernel;
     const int64_t results = weft__kernel_rows(k);
-    const int items = r->lanes;
-    if (r->span > 1 || !weft__may_split(r)) return;
-    r->lanes = WARP;
-    while (r->lanes > LANES_LEAST && r->lanes / 2 >= k->extent[r->lane]) r->lanes /= 2;
+    const int items = r->lanes.count;
+    if (r->lanes.span > 1 || !weft__may_split(r)) return;
+    r->lanes.count = WARP;
+    while (r->lanes.count > LANES_LEAST && r->lanes.count / 2 >= k->extent[r->lanes.dim]) r->lanes.count /= 2;
     if (results <= items && results * weft__kernel_row_length(k) <= SPLIT_SMALL)
-        while (r->lanes < items && r->lanes < k->extent[r->lane]) r->lanes *= 2;
+        while (r->lanes.count < items && r->lanes.count < k->extent[r->lanes.dim]) r->lanes.count *= 2;
     else if (results * weft__kernel_row_length(k) > SPLIT_LARGE)
-        while (r->lanes > LANES_LEAST && results / r->lanes < 512) r->lanes /= 2;
-    r->teams = items / r->lanes;
-    r->split = r->teams > 1;
-    if (!r->split) r->lanes = items, r->teams = 1;
+        while (r->lanes.count > LANES_LEAST && results / r->lanes.count < 512) r->lanes.count /= 2;
+    r->lanes.teams = items / r->lanes.count;
+    r->lanes.split = r->lanes.teams > 1;
+    if (!r->lanes.split) r->lanes.count = items, r->lanes.teams = 1;
 }
 
 /* ---- held rows ---- */
@@ -152,34 +152,34 @@ int weft__only_loop(const weft_render *r) {
 
 /* Finds the number of turns if the lanes can hold a row in registers. */
 static void choose_turns(weft_render *r) {
-    if (r->lanes == LONG_LANES) return; /* so many items have few registers */
-    if (weft__only_loop(r) != r->lane || (loops_of(r) < 2 && column_registers(r) == 0)) return;
-    const int64_t step = (int64_t)r->lanes * r->span;
-    const int64_t turns = weft__ceil_div(r->kernel->extent[r->lane], step);
-    const int64_t each = turns * r->span;
+    if (r->lanes.count == LONG_LANES) return; /* so many items have few registers */
+    if (weft__only_loop(r) != r->lanes.dim || (loops_of(r) < 2 && column_registers(r) == 0)) return;
+    const int64_t step = (int64_t)r->lanes.count * r->lanes.span;
+    const int64_t turns = weft__ceil_div(r->kernel->extent[r->lanes.dim], step);
+    const int64_t each = turns * r->lanes.span;
     if (turns > TURNS_MOST || each > EACH_MOST || each * column_registers(r) > SUMS_MOST) return;
-    r->turns = (int)turns;
+    r->lanes.turns = (int)turns;
 }
 
 void weft__choose_teams(weft_render *r) {
-    r->teams = 1;
-    if (!weft__has_teams(r) || r->lane < 0) return;
-    if (!r->reduced) {
+    r->lanes.teams = 1;
+    if (!weft__has_teams(r) || r->lanes.dim < 0) return;
+    if (!r->lanes.reduced) {
         choose_split(r);
-        if (weft__takes_short_rows(r, r->lane)) r->teams = r->target->lanes / r->lanes;
+        if (weft__takes_short_rows(r, r->lanes.dim)) r->lanes.teams = r->target->lanes / r->lanes.count;
         return;
     }
     choose_turns(r);
-    while (column_registers(r) > 0 && !r->turns &&
-           r->lanes < r->target->lanes) { /* short spans: more lanes */
-        r->lanes *= 2;
+    while (column_registers(r) > 0 && !r->lanes.turns &&
+           r->lanes.count < r->target->lanes) { /* short spans: more lanes */
+        r->lanes.count *= 2;
         weft__choose_span(r);
         choose_turns(r);
     }
-    const int64_t sums = column_registers(r) * r->turns * r->span;
-    if (r->lanes > WARP || (column_registers(r) > 0 && !r->turns)) return;
-    r->teams = r->target->lanes / r->lanes / (sums > SUMS_FEW ? 2 : 1);
-    if (r->teams < 1) r->teams = 1;
+    const int64_t sums = column_registers(r) * r->lanes.turns * r->lanes.span;
+    if (r->lanes.count > WARP || (column_registers(r) > 0 && !r->lanes.turns)) return;
+    r->lanes.teams = r->target->lanes / r->lanes.count / (sums > SUMS_FEW ? 2 : 1);
+    if (r->lanes.teams < 1) r->lanes.teams = 1;
 }
 
 /* ---- what fits ---- */
@@ -204,19 +204,21 @@ int weft__last_loop_of(weft_render *r, int v) {
 static int64_t held_registers(const weft_render *r) {
     int64_t words = 0;
     for (int v = 0; v < r->kernel->n_code; v++)
-        if (r->kept[v]) words += weft__ceil_div(bytes_of(r, v) * r->turns * r->span, 4);
+        if (r->row.kept[v]) words += weft__ceil_div(bytes_of(r, v) * r->lanes.turns * r->lanes.span, 4);
     return words;
 }
 
 /* The warps must be enough to wait for memory, since compilers read ahead as far as registers allow. */
 int weft__groups_beside(const weft_render *r, int items) {
-    if (!r->turns) return 0;
-    const int64_t words = held_registers(r) + column_registers(r) * r->turns * r->span;
+    if (!r->lanes.turns) return 0;
+    const int64_t words = held_registers(r) + column_registers(r) * r->lanes.turns * r->lanes.span;
     const int warps = words > WORDS_MANY ? WARPS_FEW : words > WORDS_FEW ? WARPS_SOME : WARPS_MANY;
     return warps * WARP / items;
 }
 
-int weft__stash_word(const weft_render *r, int v) { return (int)weft__smaller(16, bytes_of(r, v) * r->span); }
+int weft__stash_word(const weft_render *r, int v) {
+    return (int)weft__smaller(16, bytes_of(r, v) * r->lanes.span);
+}
 
 /* Gives each kept value a part of the stash. A value may take the place of another one that no later loop
  * needs: each lane reads the old value of a slot before it writes the new one. False if the stash is too
@@ -229,11 +231,11 @@ static bool fits_stash(weft_render *r, int at_once) {
         int last, word;
     } parts[8];
     int n = 0;
-    r->stash_bytes = 0;
+    r->row.stash_bytes = 0;
     for (int s = 0; s <= r->stages; s++)
         for (int v = 0; v < k->n_code; v++) {
-            if (!r->kept[v] || r->first[v] != s) continue;
-            const int64_t bytes = weft__ceil_div(bytes_of(r, v) * k->extent[r->lane], 16) * 16;
+            if (!r->row.kept[v] || r->row.first[v] != s) continue;
+            const int64_t bytes = weft__ceil_div(bytes_of(r, v) * k->extent[r->lanes.dim], 16) * 16;
             int p = 0;
             while (p < n && (parts[p].last > s || parts[p].word != weft__stash_word(r, v))) p++;
             if (p == 8) return false;
@@ -241,24 +243,24 @@ static bool fits_stash(weft_render *r, int at_once) {
             parts[p].bytes = weft__larger(parts[p].bytes, bytes);
             parts[p].last = weft__last_loop_of(r, v);
             parts[p].word = weft__stash_word(r, v);
-            r->stash[v] = p;
+            r->row.stash[v] = p;
         }
     for (int p = 0; p < n; p++) {
-        parts[p].at = r->stash_bytes;
-        r->stash_bytes += parts[p].bytes;
+        parts[p].at = r->row.stash_bytes;
+        r->row.stash_bytes += parts[p].bytes;
     }
     for (int v = 0; v < k->n_code; v++)
-        if (r->kept[v]) r->stash[v] = parts[r->stash[v]].at;
-    return r->stash_bytes <= most;
+        if (r->row.kept[v]) r->row.stash[v] = parts[r->row.stash[v]].at;
+    return r->row.stash_bytes <= most;
 }
 
 bool weft__may_hold(const weft_render *r) {
-    if (!weft__has_teams(r) || !r->reduced || r->lane < 0) return false;
-    return r->turns || (weft__only_loop(r) == r->lane && loops_of(r) > 1 && r->target->most_local_bytes > 0 &&
-                        r->teams == 1);
+    if (!weft__has_teams(r) || !r->lanes.reduced || r->lanes.dim < 0) return false;
+    return r->lanes.turns || (weft__only_loop(r) == r->lanes.dim && loops_of(r) > 1 &&
+                              r->target->most_local_bytes > 0 && r->lanes.teams == 1);
 }
 
 bool weft__holding_fits(weft_render *r, int at_once) {
-    r->stash_bytes = 0;
-    return r->turns ? held_registers(r) <= HELD_MOST : fits_stash(r, at_once);
+    r->row.stash_bytes = 0;
+    return r->lanes.turns ? held_registers(r) <= HELD_MOST : fits_stash(r, at_once);
 }

@@ -233,7 +233,7 @@ static weft_status micro_batch(fit *f, worker *w, uint64_t step, uint64_t k, uin
  * replicas would differ. In these cases the step is completed. Other processes wait for each step. */
 static weft_status may_leave(const fit *f, uint64_t k) {
     if (f->group || (k > 0 && (f->assigns || f->n_workers > 1)))
-        for (size_t i = 0; i < f->n_workers; i++) f->workers[i].ctx->completes = true;
+        for (size_t i = 0; i < f->n_workers; i++) f->workers[i].ctx->caller.completes = true;
     return weft__go_on(f->ctx);
 }
 
@@ -281,7 +281,7 @@ static weft_status one_step(fit *f, uint64_t step, uint64_t steps, bool *stop) {
                             .val_accuracy = (double)NAN,
                             .fit = f};
     const weft_status status = micro_batches(f, step, &state);
-    for (size_t i = 0; i < f->n_workers; i++) f->workers[i].ctx->completes = false;
+    for (size_t i = 0; i < f->n_workers; i++) f->workers[i].ctx->caller.completes = false;
     WEFT_TRY(status);
     if (o->on_step) WEFT_TRY(o->on_step(o->user, &state, stop));
     return state.epoch_ends || step + 1 == steps || *stop ? end_epoch(f, &state, stop) : WEFT_OK;

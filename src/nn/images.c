@@ -1,7 +1,6 @@
 /* Networks for images, by name: a convolutional net like LeNet, a residual net (He et al. 2016), and an
  * autoencoder, which takes any vectors. They are made of public modules and tensor functions only.
  * Must not know: devices, files. Read next: conv.c, batchnorm.c. */
-#include <stdio.h>
 #include <string.h>
 
 #include "nn/module.h"
@@ -48,13 +47,6 @@ static weft_module *images(weft_context *ctx, const char *kind, const images_own
         (long long)own->channels, (long long)own->rows, (long long)own->columns, (long long)classes);
 }
 
-/* Adds a child, named by its number. */
-static void images_append(weft_module *m, weft_module *child) {
-    char name[32];
-    snprintf(name, sizeof name, "%zu", m->n_children);
-    weft_module_child(m, name, child);
-}
-
 /* ---- cnn ---- */
 
 enum { CNN_CONVOLUTIONS = 16 };
@@ -77,10 +69,10 @@ weft_module *weft_nn_cnn(weft_context *ctx, const weft_cnn_options *options) {
             "and %lld hidden units must not be negative",
             count, CNN_CONVOLUTIONS, (long long)size, (long long)o.hidden);
     for (int i = 0; i < count; i++) {
-        images_append(m, weft_nn_conv2d(ctx, own.channels, list[i], size, size, &conv));
-        images_append(
+        weft__module_append(m, weft_nn_conv2d(ctx, own.channels, list[i], size, size, &conv));
+        weft__module_append(
             m, weft_nn_activation(ctx, o.activation == WEFT_ACTIVATION_DEFAULT ? WEFT_RELU : o.activation));
-        images_append(m, weft_nn_max_pool2d(ctx, &(weft_pool_options){.size = {2, 2}}));
+        weft__module_append(m, weft_nn_max_pool2d(ctx, &(weft_pool_options){.size = {2, 2}}));
         if (m->error) return m;
         own = (images_own){list[i], own.rows / 2, own.columns / 2};
         if (own.rows < 1 || own.columns < 1)
@@ -89,12 +81,12 @@ weft_module *weft_nn_cnn(weft_context *ctx, const weft_cnn_options *options) {
                                        (long long)o.rows, (long long)o.columns, i);
     }
     const int64_t hidden = o.hidden ? o.hidden : 128;
-    images_append(m, weft_nn_flatten(ctx));
-    images_append(m, weft_nn_linear(ctx, own.channels * own.rows * own.columns, hidden, &linear));
-    images_append(
+    weft__module_append(m, weft_nn_flatten(ctx));
+    weft__module_append(m, weft_nn_linear(ctx, own.channels * own.rows * own.columns, hidden, &linear));
+    weft__module_append(
         m, weft_nn_activation(ctx, o.activation == WEFT_ACTIVATION_DEFAULT ? WEFT_RELU : o.activation));
-    if (o.dropout != 0.0) images_append(m, weft_nn_dropout(ctx, o.dropout));
-    images_append(m, weft_nn_linear(ctx, hidden, o.classes, &linear));
+    if (o.dropout != 0.0) weft__module_append(m, weft_nn_dropout(ctx, o.dropout));
+    weft__module_append(m, weft_nn_linear(ctx, hidden, o.classes, &linear));
     return m;
 }
 
@@ -167,7 +159,7 @@ weft_module *weft_nn_resnet(weft_context *ctx, const weft_resnet_options *option
         char name[] = {'l', 'a', 'y', 'e', 'r', (char)('1' + stage), 0};
         weft_module *blocks = weft_nn_sequential(ctx, name, NULL);
         for (int64_t i = 0; i < (depth - 2) / 6; i++) {
-            images_append(blocks, block(ctx, in, width << stage, stage && i == 0 ? 2 : 1, o.dtype));
+            weft__module_append(blocks, block(ctx, in, width << stage, stage && i == 0 ? 2 : 1, o.dtype));
             in = width << stage;
         }
         weft_module_child(m, name, blocks);

@@ -121,6 +121,6 @@ weft_tensor *weft__init_variable(weft_context *ctx, const weft__parameter *p, ui
     if (distribution(p, &scale) != FILL && !weft_dtype_is_float(weft__part_dtype(p->dtype)))
         return weft__poison(ctx, NULL, WEFT_ERR_DTYPE, "%s: a buffer of %s cannot be drawn at random",
                             p->full, weft_dtype_name(p->dtype));
-    const drawing d = {*p, ctx->seed, stream};
+    const drawing d = {*p, ctx->random.seed, stream};
     return weft__variable_filled(ctx, p->full, p->dtype, p->rank, p->shape, draw_values, &d, sizeof d);
 }

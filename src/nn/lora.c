@@ -1,7 +1,10 @@
-/* Low-rank adapters (Hu et al., "LoRA: Low-rank adaptation of large language models", 2021): y = W x + (alpha
- * / r) B A x, where only A (r, in) and B (rows, r) are trained. An adapter is a child of its linear layer. It
- * may add to a part of the rows, since a GPT packs the projections of queries, keys and values, and those of
- * gate and up. Must not know: files. Read next: linear.c, published/save.c. */
+/* Low-rank adapters (Hu et al., "LoRA: Low-rank adaptation of large language models", 2021):
+ *
+ *     y = W x + (alpha / r) B A x
+ *
+ * Only A (r, in) and B (rows, r) are trained. An adapter is a child of its linear layer. It may add to a part
+ * of the rows, since a GPT packs projections: of queries, keys and values, and of gate and up.
+ * Must not know: files. Read next: linear.c, published/save.c. */
 #include <stdio.h>
 #include <string.h>
 

@@ -67,6 +67,9 @@ weft_module *weft__module_make(weft_context *ctx, const char *kind, weft_forward
 /* The thread's poisoned module, for a constructor that got no context. The next such error overwrites it. */
 weft_module *weft__module_without_context(const char *function);
 
+/* Adds a child, named by its number. */
+void weft__module_append(weft_module *m, weft_module *child);
+
 /* Poisons m, unless it is poisoned already, and returns it. */
 weft_module *weft__module_poison(weft_module *m, weft_status status, const char *fmt, ...) WEFT_PRINTF(3, 4);
 

@@ -12,7 +12,7 @@ static weft_tensor *sequential_forward(weft_module *m, weft_tensor *x) {
     return x;
 }
 
-static void sequential_append(weft_module *m, weft_module *child) {
+void weft__module_append(weft_module *m, weft_module *child) {
     char name[32];
     snprintf(name, sizeof name, "%zu", m->n_children);
     weft_module_child(m, name, child);
@@ -31,7 +31,7 @@ weft_module *weft_nn_sequential(weft_context *ctx, const char *name, ...) {
     weft_module *m = sequential(ctx, name);
     va_list args;
     va_start(args, name);
-    for (weft_module *child; (child = va_arg(args, weft_module *)) != NULL;) sequential_append(m, child);
+    for (weft_module *child; (child = va_arg(args, weft_module *)) != NULL;) weft__module_append(m, child);
     va_end(args);
     return m;
 }
@@ -44,7 +44,7 @@ weft_module *weft_nn_sequential_of(weft_context *ctx, const char *name, weft_mod
             m, WEFT_ERR_ARGUMENT,
             "weft_nn_sequential_of: children is %s, count is %zu; give at most %d layers",
             children ? "given" : "NULL", count, MOST_LAYERS);
-    for (size_t i = 0; i < count && !m->error; i++) sequential_append(m, children[i]);
+    for (size_t i = 0; i < count && !m->error; i++) weft__module_append(m, children[i]);
     return m;
 }
 
@@ -59,11 +59,11 @@ weft_module *weft_nn_mlp(weft_context *ctx, const int64_t *sizes, int count,
                                    sizes ? "given" : "NULL", count, MOST_LAYERS);
     weft_linear_options linear = {.no_bias = o.no_bias, .dtype = o.dtype, .weight = o.weight};
     for (int i = 0; i + 1 < count; i++) {
-        sequential_append(m, weft_nn_linear(ctx, sizes[i], sizes[i + 1], &linear));
+        weft__module_append(m, weft_nn_linear(ctx, sizes[i], sizes[i + 1], &linear));
         if (i + 2 == count) break;
-        sequential_append(
+        weft__module_append(
             m, weft_nn_activation(ctx, o.activation == WEFT_ACTIVATION_DEFAULT ? WEFT_RELU : o.activation));
-        if (o.dropout != 0.0) sequential_append(m, weft_nn_dropout(ctx, o.dropout));
+        if (o.dropout != 0.0) weft__module_append(m, weft_nn_dropout(ctx, o.dropout));
     }
     return m;
 }

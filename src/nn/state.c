@@ -2,6 +2,8 @@
  * modules.
  * Must not know: the file format, see <weft/io.h>. Read next: use.c, io/. */
 #include <string.h>
+
+#include "io/safetensors.h"
 #include "nn/module.h"
 
 /* ---- writing ---- */
@@ -87,7 +89,8 @@ static weft_status check_entry(weft_context *ctx, const weft_named_tensor *named
                                bool round, const char *what, size_t *at, weft_entry_info *info) {
     const weft_tensor *t = named->tensor;
     if (!weft_safetensors_find(file, named->name, at) || !weft_safetensors_entry(file, *at, info))
-        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the file has no entry '%s'", what, named->name);
+        return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %s: the file has no entry '%s'",
+                          weft__safetensors_path(file), what, named->name);
     char in_file[WEFT_SHAPE_TEXT], wanted[WEFT_SHAPE_TEXT];
     const weft_dtype dtype = weft_dtype_of(t);
     const int rank = named->part ? named->part->rank : t->rank;
@@ -96,8 +99,8 @@ static weft_status check_entry(weft_context *ctx, const weft_named_tensor *named
     bool same = (info->dtype == dtype || rounded) && info->rank == rank;
     for (int i = 0; same && i < rank; i++) same = info->shape[i] == shape[i];
     if (same) return WEFT_OK;
-    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: entry '%s' is %s %s in the file, and %s %s here", what,
-                      named->name, weft_dtype_name(info->dtype),
+    return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: %s: entry '%s' is %s %s in the file, and %s %s here",
+                      weft__safetensors_path(file), what, named->name, weft_dtype_name(info->dtype),
                       weft__shape_text(info->rank, info->shape, in_file), weft_dtype_name(dtype),
                       weft__shape_text(rank, shape, wanted));
 }
@@ -114,8 +117,8 @@ static weft_status check_superfluous(weft_context *ctx, const weft_named_tensor 
         for (size_t j = 0; j < count && !wanted; j++) wanted = strcmp(info.name, tensors[j].name) == 0;
         if (!wanted)
             return weft__fail(ctx, WEFT_ERR_FORMAT,
-                              "%s: the file has %zu entries more than expected, such as '%s'", what,
-                              n - count, info.name);
+                              "%s: %s: the file has %zu entries more than expected, such as '%s'",
+                              weft__safetensors_path(file), what, n - count, info.name);
     }
     return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: two tensors have the same name", what);
 }

@@ -286,7 +286,7 @@ weft_tensor *weft_attention_at(const char *where, weft_tensor *q, weft_tensor *k
     for (int i = 1; i < (given.mask ? 5 : 4); i++)
         if (in[i]->error) return in[i];
     in[3]->value.random.first =
-        q->ctx->micro_batch * (uint64_t)(q->shape[0] * q->shape[1] * q->shape[2] * k->shape[2]);
+        q->ctx->random.micro_batch * (uint64_t)(q->shape[0] * q->shape[1] * q->shape[2] * k->shape[2]);
     weft_tensor *out[2];
     weft__composite(where, given.mask ? &weft__attention_masked : &weft__attention, &params, in, out);
     return out[0];

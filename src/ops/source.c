@@ -134,7 +134,7 @@ weft_tensor *weft_eye(weft_context *ctx, weft_dtype dtype, int64_t rows, int64_t
  * path and of the number of nodes that the layer recorded in this step. */
 static bool next_stream(weft_context *ctx, uint64_t *stream) {
     if (!ctx->path || !*ctx->path) {
-        *stream = weft__mix64(UINT64_C(0x5eed) + ctx->random_ordinal++);
+        *stream = weft__mix64(UINT64_C(0x5eed) + ctx->random.ordinal++);
         return true;
     }
     weft_graph *graph = ctx->graph;
@@ -149,11 +149,12 @@ static bool next_stream(weft_context *ctx, uint64_t *stream) {
         if (!weft__grow(ctx, &graph->draws, &graph->draws_capacity, graph->n_draws, sizeof *graph->draws))
             return false;
         draws = &graph->draws[graph->n_draws++];
-        *draws = (weft_layer_draws){.path = ctx->path, .step = ctx->step, .micro_batch = ctx->micro_batch};
+        *draws = (weft_layer_draws){
+            .path = ctx->path, .step = ctx->random.step, .micro_batch = ctx->random.micro_batch};
     }
-    if (draws->step != ctx->step || draws->micro_batch != ctx->micro_batch) draws->count = 0;
-    draws->step = ctx->step;
-    draws->micro_batch = ctx->micro_batch;
+    if (draws->step != ctx->random.step || draws->micro_batch != ctx->random.micro_batch) draws->count = 0;
+    draws->step = ctx->random.step;
+    draws->micro_batch = ctx->random.micro_batch;
     weft_hash h;
     weft__hash_init(&h);
     weft__hash_str(&h, ctx->path);
@@ -180,7 +181,7 @@ weft_tensor *weft__random_next(weft_context *ctx, const char *where) {
 weft_tensor *weft__random_node(const char *where, weft_tensor *key, int rank, const int64_t *shape) {
     if (key->error) return key;
     weft_tensor *t = weft__node(key->ctx, where, WEFT_OP_RANDOM, WEFT_I32, rank, shape, 1, &key, 0, NULL);
-    if (!t->error) key->value.random.first = key->ctx->micro_batch * (uint64_t)t->numel;
+    if (!t->error) key->value.random.first = key->ctx->random.micro_batch * (uint64_t)t->numel;
     return t;
 }
 

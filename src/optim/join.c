@@ -70,7 +70,7 @@ weft_status weft_optimizer_join(weft_optimizer *opt, weft_process_group *group) 
         WEFT_TRY(weft__process_group_exchanger(group, &opt->ctx->device->exchanger));
     opt->ctx->processes = group ? weft_process_group_size(group) : 0;
     opt->identity = ++opt->ctx->identities;
-    opt->ctx->micro_batch = (uint64_t)weft_process_group_rank(group);
+    opt->ctx->random.micro_batch = (uint64_t)weft_process_group_rank(group);
     return WEFT_OK;
 }
 

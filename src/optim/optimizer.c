@@ -113,48 +113,30 @@ static weft_optimizer *optimizer_make(weft_module *m, weft__optimizer_kind kind,
     return status == WEFT_OK ? opt : poison(opt);
 }
 
+/* The options that all kinds have. */
+#define COMMON(o)                                                                                            \
+    .lr = (o).lr, .weight_decay = (o).weight_decay, .decay_matrices_only = (o).decay_matrices_only,          \
+    .clip = (o).clip, .track_norm = (o).track_norm, .exact_sum = (o).exact_sum, .l1 = (o).l1
+
 weft_optimizer *weft_sgd(weft_module *m, const weft_sgd_options *options) {
     weft_sgd_options o = options ? *options : (weft_sgd_options){0};
     return optimizer_make(m, WEFT__SGD,
-                          &(weft__hyper){.lr = o.lr,
-                                         .momentum = o.momentum,
-                                         .nesterov = o.nesterov,
-                                         .weight_decay = o.weight_decay,
-                                         .decay_matrices_only = o.decay_matrices_only,
-                                         .clip = o.clip,
-                                         .track_norm = o.track_norm,
-                                         .exact_sum = o.exact_sum,
-                                         .l1 = o.l1});
+                          &(weft__hyper){COMMON(o), .momentum = o.momentum, .nesterov = o.nesterov});
 }
 
 weft_optimizer *weft_rmsprop(weft_module *m, const weft_rmsprop_options *options) {
     weft_rmsprop_options o = options ? *options : (weft_rmsprop_options){0};
     return optimizer_make(m, WEFT__RMSPROP,
-                          &(weft__hyper){.lr = o.lr,
-                                         .alpha = weft__value_or(o.alpha, 0.99),
-                                         .eps = weft__value_or(o.eps, 1e-8),
-                                         .momentum = o.momentum,
-                                         .weight_decay = o.weight_decay,
-                                         .decay_matrices_only = o.decay_matrices_only,
-                                         .clip = o.clip,
-                                         .track_norm = o.track_norm,
-                                         .exact_sum = o.exact_sum,
-                                         .l1 = o.l1});
+                          &(weft__hyper){COMMON(o), .alpha = weft__value_or(o.alpha, 0.99),
+                                         .eps = weft__value_or(o.eps, 1e-8), .momentum = o.momentum});
 }
 
 static weft_optimizer *adam(weft_module *m, weft__optimizer_kind kind, const weft_adam_options *options) {
     weft_adam_options o = options ? *options : (weft_adam_options){0};
     return optimizer_make(m, kind,
-                          &(weft__hyper){.lr = o.lr,
-                                         .beta1 = weft__value_or(o.beta1, 0.9),
+                          &(weft__hyper){COMMON(o), .beta1 = weft__value_or(o.beta1, 0.9),
                                          .beta2 = weft__value_or(o.beta2, 0.999),
-                                         .eps = weft__value_or(o.eps, 1e-8),
-                                         .weight_decay = o.weight_decay,
-                                         .decay_matrices_only = o.decay_matrices_only,
-                                         .clip = o.clip,
-                                         .track_norm = o.track_norm,
-                                         .exact_sum = o.exact_sum,
-                                         .l1 = o.l1});
+                                         .eps = weft__value_or(o.eps, 1e-8)});
 }
 
 weft_optimizer *weft_adam(weft_module *m, const weft_adam_options *options) {

@@ -120,6 +120,6 @@ weft_status weft_optimizer_copy(weft_optimizer *to, weft_optimizer *from) {
         WEFT_TRY(copy_state(a.tensor, b.tensor));
     to->steps = from->steps;
     to->schedule = from->schedule;
-    weft_seed(to->ctx, from->ctx->seed, from->ctx->step);
+    weft_seed(to->ctx, from->ctx->random.seed, from->ctx->random.step);
     return weft__optimizer_round(to);
 }

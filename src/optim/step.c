@@ -135,8 +135,8 @@ static weft_status step_run(weft_optimizer *opt, weft_tensor *loss, const weft__
 static void steps_done(weft_optimizer *opt, uint64_t steps) {
     opt->steps += steps;
     opt->next_part = 0;
-    opt->ctx->step += steps;
-    opt->ctx->micro_batch = (uint64_t)weft_process_group_rank(opt->group);
+    opt->ctx->random.step += steps;
+    opt->ctx->random.micro_batch = (uint64_t)weft_process_group_rank(opt->group);
 }
 
 /* The level at which the sum of n micro-batches is. -1: there are several sums. */
@@ -231,7 +231,7 @@ weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, in
     weft__process_group_purpose(opt->group, opt->steps + 1, "the gradients");
     WEFT_TRY(step_run(opt, loss, &part, of, NULL));
     opt->next_part = k + 1;
-    opt->ctx->micro_batch =
+    opt->ctx->random.micro_batch =
         (uint64_t)weft_optimizer_batch_number(opt, k + 1, of); /* of nodes recorded next */
     return WEFT_OK;
 }
@@ -251,7 +251,7 @@ weft_status weft_optimizer_micro_batch(weft_optimizer *opt, int k) {
         return weft__fail(opt->ctx, WEFT_ERR_ARGUMENT,
                           "%s: micro-batch %d of a step: the number must not be negative",
                           weft_optimizer_kind(opt), k);
-    opt->ctx->micro_batch = (uint64_t)k;
+    opt->ctx->random.micro_batch = (uint64_t)k;
     return WEFT_OK;
 }
 

@@ -265,10 +265,10 @@ weft_status weft_published_quantize(weft_context *ctx, const char *from, const c
     WEFT_NEED(ctx, format);
     weft_context *names = NULL;
     const weft_open_options options = {.device = "null",
-                                       .alloc = ctx->alloc,
-                                       .alloc_user = ctx->alloc_user,
-                                       .interrupted = ctx->interrupted,
-                                       .interrupted_user = ctx->interrupted_user};
+                                       .alloc = ctx->caller.alloc,
+                                       .alloc_user = ctx->caller.alloc_user,
+                                       .interrupted = ctx->caller.interrupted,
+                                       .interrupted_user = ctx->caller.interrupted_user};
     weft_status status = weft_open(&options, &names);
     if (status != WEFT_OK) return weft__fail(ctx, status, "%s", weft_last_error(NULL));
     status = convert(names, from, path, format);

@@ -1,7 +1,7 @@
-/* LongRoPE (Ding et al., "LongRoPE: Extending LLM context window beyond 2 million tokens", 2024), as Phi 3
- * with long contexts has it: each rate of the rotary positions has a divisor of its own. There is one list of
+/* LongRoPE (Ding et al., "LongRoPE: Extending LLM context window beyond 2 million tokens", 2024), as in
+ * Phi 3 with long contexts. Each rate of the rotary positions has a divisor of its own. There is one list of
  * divisors for texts as in the training, and one for longer ones. transformers chooses by the length of each
- * text; Weft, like llama.cpp, by the context of the module, so that a cache has keys of one kind.
+ * text. Weft, like llama.cpp, chooses by the context of the module, so that a cache has keys of one kind.
  * Must not know: modules, names of tensors. Read next: config.c. */
 #include <math.h>
 #include <string.h>

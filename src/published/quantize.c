@@ -1,6 +1,6 @@
 /* Packs numbers into blocks: the inverse of blocks.c. The blocks of 32 elements get the bytes that ggml's
- * reference gives (quantize_row_q8_0_ref and its kin in ggml-quants.c of https://github.com/ggml-org/ggml):
- * the scale follows from the largest element, and all elements are rounded. Must not know: files. Read next:
+ * reference gives (quantize_row_q8_0_ref and its kin in ggml-quants.c of https://github.com/ggml-org/ggml).
+ * The scale follows from the largest element, and all elements are rounded. Must not know: files. Read next:
  * quantize_k.c. */
 #include <math.h>
 #include <string.h>

@@ -12,8 +12,8 @@ static weft_status pair_fail(const weft__line_reading *r, int side, const char *
 
 /* ---- texts ---- */
 
-/* Returns how many bytes of the texts are the prompt: those that both begin with, without a word that they
- * only begin alike, and without the space before it. So tokens that hold a space and a word stay whole. */
+/* Returns how many bytes of the texts are the prompt: those that both begin with. A word that only begins
+ * alike does not count, nor does the space before it. So tokens that hold a space and a word stay whole. */
 static size_t common_text(const json_t *const sides[2]) {
     const char *a = json_string_value(sides[0]), *b = json_string_value(sides[1]);
     size_t most = json_string_length(sides[0]), at = 0;

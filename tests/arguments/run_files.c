@@ -34,14 +34,19 @@ static void write_run(const char *folder, const char *yaml, const weft__dataset 
 void good_run_files(void) {
     char names[2][2] = {"a", "b"};
     weft__column columns[2] = {{.name = names[0]}, {.name = names[1]}};
-    const weft__dataset table = {
-        .task = WEFT__TASK_REGRESSION, .features = 2, .outputs = 1, .table = {.list = columns, .count = 2}};
+    const weft__dataset table = {.task = WEFT__TASK_REGRESSION,
+                                 .source = &weft__data_csv,
+                                 .features = 2,
+                                 .outputs = 1,
+                                 .table = {.list = columns, .count = 2}};
     const weft__dataset images = {.task = WEFT__TASK_CLASSIFICATION,
+                                  .source = &weft__data_cifar10,
                                   .features = 64,
                                   .outputs = 2,
                                   .scale = 1.0 / 255,
                                   .image = {1, 8, 8}};
     const weft__dataset text = {.task = WEFT__TASK_LANGUAGE_MODEL,
+                                .source = &weft__data_text,
                                 .tokenizer = good_tokenizer(),
                                 .vocabulary = (int64_t)weft_tokenizer_vocabulary(good_tokenizer())};
     write_run("trained", "model:\n  type: linear\ndata:\n  path: data.csv\n", &table);

@@ -1,18 +1,25 @@
 /* A context for the fuzz targets of the data readers. Its allocator aborts when the memory in use exceeds a
- * multiple of the input size, so a small file that takes much memory is a finding. */
+ * multiple of the input size, so a small file that takes much memory is a finding. So is one that takes much
+ * processor time. */
 #ifndef WEFT_FUZZ_BOUNDED_H
 #define WEFT_FUZZ_BOUNDED_H
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "data/parse.h"
 
 #define BOUNDED_HEADER 16 /* bytes in front of each block that hold its size */
 
+/* Seconds of processor time that an input may take, with sanitizers, and those for each of its bytes. */
+#define BOUNDED_SECONDS          4
+#define BOUNDED_SECONDS_PER_BYTE 20e-6
+
 typedef struct bounded {
     size_t live, limit;
+    clock_t begun;
 } bounded;
 
 static inline void *bounded_alloc(void *user, void *old, size_t size) {
@@ -40,8 +47,19 @@ static inline void *bounded_alloc(void *user, void *old, size_t size) {
 }
 
 static inline weft_context bounded_context(bounded *b, size_t limit) {
-    *b = (bounded){.limit = limit};
-    return (weft_context){.alloc = bounded_alloc, .alloc_user = b};
+    *b = (bounded){.limit = limit, .begun = clock()};
+    return (weft_context){.caller.alloc = bounded_alloc, .caller.alloc_user = b};
+}
+
+/* Checks the time since the context was made, or since the last call, for an input of `size` bytes. */
+static inline void bounded_time(bounded *b, size_t size) {
+    const double seconds = (double)(clock() - b->begun) / CLOCKS_PER_SEC,
+                 most = BOUNDED_SECONDS + BOUNDED_SECONDS_PER_BYTE * (double)size;
+    if (seconds > most) {
+        fprintf(stderr, "%.1f seconds, %.1f are allowed for this input\n", seconds, most);
+        abort();
+    }
+    b->begun = clock();
 }
 
 /* Checks that no memory is left in use, and that a failure left a message that names the file. */

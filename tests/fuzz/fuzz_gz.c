@@ -11,6 +11,7 @@ static void unpack(const uint8_t *data, size_t size, weft__declared_fn declared)
     weft_status status = weft__gunzip(&ctx, data, size, "input", declared, 0, &out);
     if (status == WEFT_OK && out.data[out.size] != 0) abort();
     weft_bytes_free(&ctx, &out);
+    bounded_time(&b, size);
     bounded_check(&b, &ctx, status);
 }
 

@@ -17,6 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         weft_status status = weft__image_decode(&ctx, data, size, "input", &options[i], &image);
         if (status == WEFT_OK && image.rows < 4096) status = weft__image_fit(&ctx, &image, 8, 8, planes);
         weft__image_free(&ctx, &image);
+        bounded_time(&b, size);
         bounded_check(&b, &ctx, status);
     }
     return 0;

@@ -70,6 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         save(&ctx, t);
     }
     weft_tokenizer_free(t);
+    bounded_time(&b, size);
     if (b.live != 0) abort();
     return 0;
 }

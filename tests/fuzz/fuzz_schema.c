@@ -48,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (status == WEFT_OK)
         for (uint64_t i = 0; i < 3; i++) draw(&ctx, grammar, hash.a + i);
     weft_grammar_free(grammar);
+    bounded_time(&b, size);
     bounded_check(&b, &ctx, status);
     return 0;
 }

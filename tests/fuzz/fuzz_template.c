@@ -56,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
         weft_chat_template_free(chat);
     }
+    bounded_time(&memory, size);
     if (memory.live != 0) abort();
     return 0;
 }

@@ -13,15 +13,12 @@
 #include <cmocka.h>
 #include "base/text.h"
 #include "compiler/program.h"
-#include "device/gpu/gpu.h"
-#include "device/webgpu/wgsl/wgsl.h"
 #include "golden/graphs.h"
-#include "kernel/source.h"
+#include "golden/source.h"
 
 /* ---- golden text ---- */
 
 enum { PLAN, OPENCL, CUDA, WGSL, TEXTS }; /* kind of golden text */
-enum { OPERANDS_MOST = 64 };
 
 /* Graphs whose OpenCL C is stored, and whose kernels are translated to WGSL: one for each sort of kernel. */
 static const char *const some[] = {"add",
@@ -34,67 +31,24 @@ static const char *const some[] = {"add",
                                    "layer_norm_columns",
                                    "matmul_bias_relu"};
 
-/* Puts the module of each kernel of a launch. */
-static void put_wgsl(weft_context *ctx, weft_text *out, const weft_launch *launch) {
-    static char source[1 << 18];
-    static int binding[WEFT_WGSL_POINTERS];
-    const char *parts[WEFT_GPU_PRELUDE_MOST];
-    char message[400], *wgsl;
-    weft_wgsl_source *read;
-    weft_text text = weft__text(source, sizeof source);
-    const int n = weft__gpu_prelude_parts(WEFT_DIALECT_WGSL, launch->prelude, parts);
-    for (int i = 0; i < WEFT_WGSL_POINTERS; i++) binding[i] = i;
-    for (int i = 0; i < n; i++) weft__put(&text, "%s", parts[i]);
-    weft__put(&text, "%s", launch->source);
-    if (weft__wgsl_read(ctx, source, &read, message, sizeof message) != WEFT_OK) fail_msg("%s", message);
-    for (int k = 0; k < weft__wgsl_kernels(read); k++) {
-        if (weft__wgsl_print(read, k, binding, &wgsl) != WEFT_OK) fail_msg("%s", weft_last_error(ctx));
-        weft__put(out, "%s\n", wgsl);
-        weft__free(ctx, wgsl);
-    }
-    weft__wgsl_free(read);
-}
-
-static weft_status render_epilogue(weft_launches *launches, const weft_heavy_matmul *mm) {
-    weft_epilogue epilogue;
-    WEFT_TRY(weft__render_epilogue(launches, mm->epilogue, mm->product, mm->n, &epilogue));
-    return weft__launch(launches, &(weft_launch){.source = epilogue.source});
-}
-
 /* The sources of a program's kernels and of matmul epilogues. Each follows its kernel form, which is a
  * comment. */
 static char *rendered(weft_context *ctx, const weft_program *program, int which) {
-    const weft_target target = {.dialect = which == CUDA   ? WEFT_DIALECT_CUDA
-                                           : which == WGSL ? WEFT_DIALECT_WGSL
-                                                           : WEFT_DIALECT_OPENCL,
-                                .lanes = which == CUDA ? 256 : 64,
-                                .units = 4,
-                                .f64 = which != WGSL};
-    uint8_t aligned[OPERANDS_MOST];
-    memset(aligned, 16, sizeof aligned); /* as values of a program are */
     const size_t size = 1 << 16;
     char *text = calloc(1, size), form[1 << 13];
     weft_text out = weft__text(text, size);
     for (int c = 0; c < program->commands.count; c++) {
         const weft_command *command = &program->commands.list[c];
         const weft_kernel *kernel = weft__command_kernel(command);
-        weft_arena arena;
         if (!kernel || (which == WGSL && !command->kernel)) continue;
-        weft__arena_init(&arena, ctx);
-        weft_launches launches = {.ctx = ctx, .arena = &arena, .target = &target, .aligned = aligned};
-        const weft_status status = command->kernel ? weft__render(&launches, kernel, command->sink)
-                                                   : render_epilogue(&launches, &command->heavy.as.matmul);
-        if (status != WEFT_OK) fail_msg("%s", weft_last_error(ctx));
         weft__kernel_print(kernel, form, sizeof form);
         weft__put(&out, "/*\n%s*/\n", form);
         if (!command->kernel) weft__put(&out, "#define S float\n"); /* from the matmul */
-        for (int l = 0; l < launches.count; l++)
-            if (which == WGSL)
-                put_wgsl(ctx, &out, &launches.list[l]);
-            else
-                weft__put(&out, "%s\n", launches.list[l].source);
-        weft__free(ctx, launches.list);
-        weft__arena_free(&arena);
+        golden_source(ctx, command,
+                      which == CUDA   ? WEFT_DIALECT_CUDA
+                      : which == WGSL ? WEFT_DIALECT_WGSL
+                                      : WEFT_DIALECT_OPENCL,
+                      &out);
     }
     if (out.length >= size) fail_msg("a text is longer than %zu", size);
     return text;

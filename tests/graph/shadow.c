@@ -149,8 +149,8 @@ static void constant(const weft_tensor *t, shadow_value *out) {
 static void random_bits(const weft_tensor *t, shadow_value *out) {
     const weft_attr_random *key = &t->in[0]->value.random;
     for (int64_t k = 0; k < t->numel; k++)
-        out->i[k] =
-            (int32_t)weft__random_u32(t->ctx->seed, key->stream, t->ctx->step, key->first + (uint64_t)k);
+        out->i[k] = (int32_t)weft__random_u32(t->ctx->random.seed, key->stream, t->ctx->random.step,
+                                              key->first + (uint64_t)k);
 }
 
 /* ---- movement ---- */

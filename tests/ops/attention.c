@@ -109,7 +109,8 @@ static array *expect(matrix *m, const sample *o, const array *q, const array *k,
         bool any = weights(o, q->f + row * o->d, k->f + of_keys, head, i, scale, q->dtype, p, off);
         for (int64_t j = 0; j < o->s && any; j++) worst = fmaxl(j ? worst : 0, p[j] > 0 ? off[j] : 0);
         for (int64_t j = 0; j < o->s && any && o->options.dropout > 0; j++) {
-            uint32_t bits = weft__random_u32(m->ctx->seed, stream, m->ctx->step, (uint64_t)(row * o->s + j));
+            uint32_t bits = weft__random_u32(m->ctx->random.seed, stream, m->ctx->random.step,
+                                             (uint64_t)(row * o->s + j));
             bool kept = (real)(bits >> 8) * 0x1p-24L >= (real)(float)o->options.dropout;
             p[j] = kept ? p[j] / (1 - (real)o->options.dropout) : 0;
         }
@@ -166,7 +167,7 @@ static void check(matrix *m, const sample *o, weft_dtype dtype, view_kind view) 
     operand q = operand_new(m, dtype, queries, view, GEN_NEAR_ONE),
             k = operand_new(m, dtype, keys, view, GEN_NORMAL);
     operand v = operand_new(m, dtype, keys, view, GEN_NORMAL);
-    uint64_t stream = weft__mix64(UINT64_C(0x5eed) + m->ctx->random_ordinal);
+    uint64_t stream = weft__mix64(UINT64_C(0x5eed) + m->ctx->random.ordinal);
     ops_check(m, "attention", dtype, ops_text(m, "%s %s", o->name, view_name(view)),
               weft_attention(q.t, k.t, v.t, &options), expect(m, o, q.h, k.h, v.h, stream), TOLERANCE_GIVEN);
 }
@@ -232,7 +233,7 @@ void ops_case_output(matrix *m) { (void)m; }
 
 static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
     (void)dtype;
-    ctx->random_ordinal = 3; /* the same random numbers each time */
+    ctx->random.ordinal = 3; /* the same random numbers each time */
     weft_attention_options options = ((const sample *)user)->options;
     options.mask = mask_of(ctx, user);
     return weft_attention(in[0], in[1], in[2], &options);

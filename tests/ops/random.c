@@ -5,11 +5,12 @@
 
 /* The stream of the next random node outside of any layer. */
 static uint64_t next_stream(const matrix *m) {
-    return weft__mix64(UINT64_C(0x5eed) + m->ctx->random_ordinal);
+    return weft__mix64(UINT64_C(0x5eed) + m->ctx->random.ordinal);
 }
 
 static real unit(const matrix *m, uint64_t stream, int64_t k) {
-    return (real)(weft__random_u32(m->ctx->seed, stream, m->ctx->step, (uint64_t)k) >> 8) * 0x1p-24L;
+    return (real)(weft__random_u32(m->ctx->random.seed, stream, m->ctx->random.step, (uint64_t)k) >> 8) *
+           0x1p-24L;
 }
 
 static void check_stream(matrix *m, shape s) {
@@ -20,16 +21,16 @@ static void check_stream(matrix *m, shape s) {
     normal->bound = ops_alloc(m, (size_t)(normal->n + 1) * sizeof *normal->bound);
     uint64_t stream = next_stream(m);
     for (int64_t k = 0; k < bits->n; k++)
-        bits->i[k] = (int32_t)weft__random_u32(m->ctx->seed, stream, m->ctx->step, (uint64_t)k);
+        bits->i[k] = (int32_t)weft__random_u32(m->ctx->random.seed, stream, m->ctx->random.step, (uint64_t)k);
     ops_check(m, "random", WEFT_I32, sample, weft_random_bits(m->ctx, s.rank, s.dim), bits, TOLERANCE_COPY);
     stream = next_stream(m);
     for (int64_t k = 0; k < uniform->n; k++) uniform->f[k] = unit(m, stream, k);
     ops_check(m, "random", WEFT_F32, ops_text(m, "uniform %s", sample),
               weft_random_uniform(m->ctx, s.rank, s.dim), uniform, TOLERANCE_COPY);
     stream = next_stream(m);
-    m->ctx->random_ordinal++; /* a normal number uses two streams */
+    m->ctx->random.ordinal++; /* a normal number uses two streams */
     uint64_t second = next_stream(m);
-    m->ctx->random_ordinal--;
+    m->ctx->random.ordinal--;
     for (int64_t k = 0; k < normal->n; k++) {
         real radius = sqrtl(-2 * log1pl(-unit(m, stream, k)));
         normal->f[k] = radius * cosl(2 * acosl(-1.0L) * unit(m, second, k));
@@ -88,7 +89,7 @@ void ops_case_dropout(matrix *m) {
 /* Uses the same random numbers each time it is recorded, since the finite differences need one fixed mask. */
 static weft_tensor *build(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in, const void *user) {
     (void)dtype, (void)user;
-    ctx->random_ordinal = 5;
+    ctx->random.ordinal = 5;
     return weft_dropout(weft_mul(in[0], in[0]), 0.4);
 }
 
@@ -146,7 +147,7 @@ void ops_case_dropout2d(matrix *m) {
 static weft_tensor *build_channels(weft_context *ctx, weft_dtype dtype, weft_tensor *const *in,
                                    const void *user) {
     (void)dtype, (void)user;
-    ctx->random_ordinal = 5;
+    ctx->random.ordinal = 5;
     return weft_dropout2d(weft_mul(in[0], in[0]), 0.4);
 }
 

@@ -339,7 +339,7 @@ PIECES = [
     "{{ o.b }}{{ o['A'][1] }}{{ o.items() | list }}{{ o['items'] }}{{ o.nope }}{{ o['nope'] is undefined }}{{ o.get('b') }}{{ o.get('x') }}{{ o.get('x', 4) }}{{ o.keys() | list }}{{ o.values() | list }}",
     "{% for k, v in o.items() %}{{ loop.index }}/{{ loop.length }} {{ k }}={{ v }}{% if not loop.last %}, {% endif %}{% endfor %}", "{% for k in o %}{{ k }}{% endfor %}{% for c in 'äb' %}{{ c }}.{% endfor %}{% for x in missing %}x{% else %}none{% endfor %}",
     "{% for x in l if x > 1 %}{{ loop.index0 }}{{ x }}{{ loop.first }}{{ loop.previtem }}{{ loop.nextitem }}{{ loop.revindex }}{{ loop.revindex0 }};{% else %}no{% endfor %}", "{% for x in l %}{% if x == 1 %}{% continue %}{% endif %}{{ x }}{% if x == 2 %}{% break %}{% endif %}{% endfor %}!",
-    "{% for x in l %}{% for y in l %}{% if y == 1 %}{% break %}{% endif %}{{ x }}{{ y }} {% endfor %}{{ loop.cycle('a', 'b') }}{% endfor %}", "{% for (a, b) in [(1, 2), [3, 4]] %}{{ a }}{{ b }}{% endfor %}{% for x in 1, 2 %}{{ x }}{% endfor %}{% for i in range(5, 0, -2) %}{{ i }}{% endfor %}{% for i in range(2) %}{{ i }}{% endfor %}",
+    "{% for x in l %}{% for y in l %}{% if y == 1 %}{% break %}{% endif %}{{ x }}{{ y }} {% endfor %}{% endfor %}", "{% for (a, b) in [(1, 2), [3, 4]] %}{{ a }}{{ b }}{% endfor %}{% for x in 1, 2 %}{{ x }}{% endfor %}{% for i in range(5, 0, -2) %}{{ i }}{% endfor %}{% for i in range(2) %}{{ i }}{% endfor %}",
     "{% set x = 1 %}{% for i in l %}{% set x = x + i %}{{ x }}{% endfor %}{{ x }}{% if t %}{% set x = 9 %}{% endif %}{{ x }}{% set a, b = 1, 2 %}{{ a }}{{ b }}", "{% set ns = namespace(a=1, b='x') %}{% for i in l %}{% set ns.a = ns.a + i %}{% set ns.c = i %}{% endfor %}{{ ns.a }}{{ ns.b }}{{ ns.c }}{{ ns.d is defined }}",
     "{% set x %}  a {{ n }} b  {% endset %}[{{ x }}]{% set y | trim | upper %}  a {{ n }} {% endset %}[{{ y }}]{% filter upper %}a{{ w }}{% endfilter %}", "{% macro m(a, b=2, c=a) %}({{ a }},{{ b }},{{ c }}){% endmacro %}{{ m(1) }}{{ m(1, c=3) }}{{ m(b=5, a=4) }}{{ m() }}{% set r = m('x') | length %}{{ r }}",
     "{% macro f(n) %}{% if n > 0 %}{{ n }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(4) }}{% macro g() %}{{ later }}{% endmacro %}{% set later = 'L' %}{{ g() }}", "{% set d = dict(a=1, b=[2]) %}{{ d }}{{ d.a }}{{ dict(d, c=3)['c'] }}{{ dict([('x', 1)]) }}{{ {1: 'a', 'b': none}[1] }}{{ {} }}",
@@ -349,14 +349,14 @@ PIECES = [
     "{{ l | join(', ') }}|{{ p | join('-', attribute='name') }}|{{ w | join('.') }}|{{ e | join }}|{{ l | first }}{{ l | last }}{{ e | first }}|{{ w | length }}{{ o | length }}{{ l | count }}|{{ w | list }}|{{ o | list }}|{{ w | reverse }}|{{ l | reverse | list }}",
     "{{ l | sort }}|{{ l | sort(reverse=true) }}|{{ p | sort(attribute='name') | map(attribute='name') | join }}|{{ ['b', 'A', 'a', 'B'] | sort }}{{ ['b', 'A', 'a'] | sort(case_sensitive=true) }}{{ ['b', 'B', 'a'] | unique | list }}|{{ o | dictsort }}|{{ {'x': 2, 'y': 1} | dictsort(by='value') }}|{{ l | sum }}{{ l | max }}{{ l | min }}{{ e | max }}|{{ p[:2] | sum(attribute='x') }}",
     "{{ p | map(attribute='x') | list }}|{{ p | map(attribute='x', default=0) | list }}|{{ ['a', 'b'] | map('upper') | list }}|{{ ['a b', 'c'] | map('replace', 'a', 'x') | join(',') }}|{{ l | select('gt', 1) | list }}|{{ l | reject('odd') | list }}|{{ [0, 1, ''] | select | list }}|{{ p | selectattr('x') | map(attribute='name') | list }}|{{ p | selectattr('name', 'equalto', 'a') | list }}|{{ p | rejectattr('x', 'defined') | list }}|{{ p | selectattr('name', 'in', ['a', 'b']) | list | length }}",
-    "{% if e | selectattr('x') %}generators are true{% endif %}{% set g = l | map('string') %}{{ g | join }}{{ g | join }}", "{{ '12' | int }}{{ ' 3 ' | int }}{{ 'x' | int }}{{ 'x' | int(5) }}{{ '1.9' | int }}{{ 2.7 | int }}{{ 'ff' | int(base=16) }}|{{ '2.5' | float }}{{ 'x' | float }}{{ 3 | float }}|{{ 2.5 | round }}{{ 3.14159 | round(2) }}{{ 2.1 | round(0, 'ceil') }}{{ 7 | round }}{{ 2.9 | round(method='floor') }}|{{ -3 | abs }}{{ (-3.5) | abs }}",
-    "{{ 'a\nb\n\nc' | indent }}|{{ 'a\nb' | indent(2, true) }}|{{ 'a\n\nb\n' | indent(2, blank=true) }}|{{ 'a\nb' | indent('> ') }}|{{ '' | indent(first=true) }}|{{ 'a <b> & \"c\" \\'d\\'' | e }}|{{ '<' | safe }}|{{ l | string }}|{{ w | wordcount }}|{{ o | items | list }}",
+    "{% if e | selectattr('x') %}generators are true{% endif %}{% set g = l | map('string') %}{{ g | join }}{{ g | join }}", "{{ '12' | int }}{{ ' 3 ' | int }}{{ 'x' | int }}{{ 'x' | int(5) }}{{ '1.9' | int }}{{ 2.7 | int }}{{ 'ff' | int(base=16) }}",
+    "{{ 'a\nb\n\nc' | indent }}|{{ 'a\nb' | indent(2, true) }}|{{ 'a\n\nb\n' | indent(2, blank=true) }}|{{ 'a\nb' | indent('> ') }}|{{ '' | indent(first=true) }}|{{ 'a <b> & \"c\" \\'d\\'' | e }}|{{ '<' | safe }}|{{ l | string }}|{{ o | items | list }}",
     "{{ n is number }}{{ t is number }}{{ n is integer }}{{ t is integer }}{{ f is float }}{{ w is string }}{{ o is mapping }}{{ l is sequence }}{{ w is sequence }}{{ o is sequence }}{{ n is iterable }}{{ l is iterable }}{{ w is iterable }}{{ t is boolean }}{{ t is true }}{{ t is false }}{{ z is none }}{{ range is callable }}{{ missing is sequence }}{{ missing is iterable }}{{ missing is mapping }}",
-    "{{ n is odd }}{{ n is even }}{{ n is divisibleby 7 }}{{ n is divisibleby(2) }}{{ n is eq 7 }}{{ n is ne 7 }}{{ n is gt 3 }}{{ n is lessthan 3 }}{{ n is in [7] }}{{ n is not in [7] }}{{ 'A' is upper }}{{ 'a1' is lower }}{{ z is sameas none }}{{ 1 is sameas true }}{{ n is equalto(7) and t is defined }}{{ w is not none }}{{ n is not string }}",
+    "{{ n is odd }}{{ n is even }}{{ n is eq 7 }}{{ n is ne 7 }}{{ n is gt 3 }}{{ n is lessthan 3 }}{{ n is in [7] }}{{ n is not in [7] }}{{ z is sameas none }}{{ 1 is sameas true }}{{ n is equalto(7) and t is defined }}{{ w is not none }}{{ n is not string }}",
     "[{{ s.strip() }}][{{ s.lstrip() }}][{{ s.rstrip() }}][{{ 'xyx'.strip('x') }}]{{ w.split() }}{{ w.split(' ') }}{{ w.split(' ', 1) }}{{ 'a,b,,c'.split(',') }}{{ ''.split() }}{{ ''.split(',') }}{{ 'a-b-c'.rsplit('-', 1) }}{{ ' a b  c '.split(none, 1) }}{{ 'a\nb\r\nc\n'.splitlines() }}",
-    "{{ w.startswith('one') }}{{ w.endswith(('x', 'three')) }}{{ w.upper() }}{{ 'AB'.lower() }}{{ \"they're x2y\".title() }}{{ 'hELLO é'.capitalize() }}{{ w.replace('t', 'T') }}{{ w.replace('e', '', 1) }}{{ w.find('two') }}{{ s.find('zz') }}{{ w.rfind('e') }}{{ w.count('e') }}{{ w.index('t') }}{{ ', '.join(['a', 'b']) }}{{ 'abc'.removeprefix('a').removesuffix('c') }}{{ '12'.isdigit() }}{{ 'ab'.isalpha() }}{{ ' '.isspace() }}{{ l.index(1) }}{{ l.count(9) }}",
+    "{{ w.startswith('one') }}{{ w.endswith(('x', 'three')) }}{{ w.upper() }}{{ 'AB'.lower() }}{{ \"they're x2y\".title() }}{{ 'hELLO é'.capitalize() }}{{ w.replace('t', 'T') }}{{ w.replace('e', '', 1) }}{{ w.find('two') }}{{ s.find('zz') }}{{ w.count('e') }}{{ w.index('t') }}{{ ', '.join(['a', 'b']) }}{{ 'abc'.removeprefix('a').removesuffix('c') }}{{ '12'.isdigit() }}{{ l.index(1) }}{{ l.count(9) }}",
     "{{ q }}{{ [q, 'a\n', \"it's\", 'é\x01'] }}{{ [none, true, 1.0, (1,)] }}{{ l }}{{ o }}{{ 1e100 }}{{ 123456789012345680.0 }}{{ 0.0001 }}{{ 0.00001 }}{{ -0.0 }}", "{{ strftime_now('%Y-%m-%d %H:%M:%S %B %b %A %a %j %y %I %p %%') }}{{ strftime_now('%d %B, %Y') }}",
-    "{% if n > 10 %}a{% elif n > 5 %}b{% elif t %}c{% else %}d{% endif %}{% if missing %}x{% endif %}{% if e %}x{% elif o %}y{% endif %}", "{%- if t -%}\n\n {{- 'x' -}} \n{%- endif -%}  \n  y", "{{ 'a' | upper ~ 'b' | lower }}{{ -3 | abs }}{{ (1, 2) | join('+') }}{{ not missing is defined }}{{ n + 1 | string | length }}{{ [1, 2][0] + l | length }}",
+    "{% if n > 10 %}a{% elif n > 5 %}b{% elif t %}c{% else %}d{% endif %}{% if missing %}x{% endif %}{% if e %}x{% elif o %}y{% endif %}", "{%- if t -%}\n\n {{- 'x' -}} \n{%- endif -%}  \n  y", "{{ 'a' | upper ~ 'b' | lower }}{{ -3 | int }}{{ (1, 2) | join('+') }}{{ not missing is defined }}{{ n + 1 | string | length }}{{ [1, 2][0] + l | length }}",
     "{{ l | map('add') | list }}", "{{ raise_exception('Bad ' ~ n) }}", "{{ missing.x }}", "{{ missing + 1 }}", "{{ 1 / 0 }}", "{{ l.append(1) }}", "{{ 'a' + 1 }}", "{{ z | length }}", "{% set n.x = 1 %}", "{% for a, b in [1] %}{% endfor %}", "{{ none.x.y }}", "{{ l | tojson(5, 6, 7, 8, 9) }}", "{{ 1 < 'a' }}", "{{ {[1]: 2} }}",
 ]
 
@@ -380,12 +380,19 @@ def run(name, source, messages, variables):
     return {"name": name, "variables": {**variables, "messages": messages}, "texts": texts}
 
 
+def lines_of(template):
+    """The JSON of a template: a line for its source, and one for each run."""
+    source, runs = template.values()
+    runs = ",\n".join(json.dumps(run, ensure_ascii=False) for run in runs)
+    return f'{{"template": {json.dumps(source, ensure_ascii=False)}, "runs": [\n{runs}]}}'
+
+
 def main():
     templates = [{"template": source, "runs": [run(f"{model}, {talk}", source, messages, {**TOKENS, **variables})
                                                for talk, (messages, variables) in TALKS.items()]} for model, source in MODELS.items()]
     templates += [{"template": source, "runs": [run(f"piece {i}", source, [U], VALUES)]} for i, source in enumerate(PIECES)]
     path = os.path.join(os.path.dirname(__file__), "../unit/text/chat_cases.json")
-    text = json.dumps({"time": NOW, "templates": templates}, ensure_ascii=False, indent=0) + "\n"
+    text = f'{{"time": {NOW}, "templates": [\n' + ",\n".join(map(lines_of, templates)) + "\n]}\n"
     if sys.argv[1:] == ["--check"]:
         with open(path, encoding="utf-8") as file:
             return None if file.read() == text else "chat_cases: transformers makes other texts: run tests/text/chat_cases.py"

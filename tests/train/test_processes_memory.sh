@@ -44,7 +44,7 @@ expect 2 '4 devices of all processes cannot divide the batches of a step' "$weft
 expect 2 "there is no time of a step" "$weft" plan gpt.yaml --ranks 2 --network 50
 expect 2 "give their number with --ranks" "$weft" plan gpt.yaml --network 50
 expect 0 "each process sends 50 Gbit/s, a message takes 3 us, a step without an exchange 100 ms" \
-    "$weft" plan gpt.yaml --ranks 2,4 --network 50 --message 3 --step 100
+    "$weft" plan gpt.yaml --ranks 2,4 --network 50 --latency 3 --step-time 100
 check "no prediction is faster than a step without an exchange" awk '
     NF == 6 && $2 ~ /^(none|optimizer|gradients|parameters)$/ { n++; if ($4 < 100 || $4 > 100.1 + $3) exit 1 }
     END { exit n != 8 }' out

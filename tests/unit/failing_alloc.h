@@ -28,7 +28,7 @@ static inline void *failing_realloc(void *user, void *old, size_t size) {
 static inline int fail_each_allocation(weft_status (*scenario)(weft_context *ctx)) {
     for (int at = 1;; at++) {
         failing_alloc f = {.fail_at = at};
-        weft_context ctx = {.alloc = failing_realloc, .alloc_user = &f};
+        weft_context ctx = {.caller.alloc = failing_realloc, .caller.alloc_user = &f};
         weft_status status = scenario(&ctx);
         if (f.live != 0) return -1 - at;
         if (status == WEFT_OK && f.calls < at) return at - 1;

@@ -6,37 +6,37 @@
 #include <string.h>
 #include <weft/profile.h>
 #include "autodiff/autodiff.h"
-#include "compiler/passes/ir.h"
+#include "compiler/program.h"
 
 /* ---- tensor -> edge ---- */
 
 static size_t slot_of(const weft_ir *ir, const void *key) {
-    size_t at = (size_t)weft__mix64((uint64_t)(uintptr_t)key) & (ir->map_capacity - 1);
-    while (ir->map[at].key && ir->map[at].key != key) at = (at + 1) & (ir->map_capacity - 1);
+    size_t at = (size_t)weft__mix64((uint64_t)(uintptr_t)key) & (ir->map.capacity - 1);
+    while (ir->map.entries[at].key && ir->map.entries[at].key != key) at = (at + 1) & (ir->map.capacity - 1);
     return at;
 }
 
 static bool ir_build_find(const weft_ir *ir, const void *key, ir_edge *edge) {
-    if (!ir->map_capacity) return false;
+    if (!ir->map.capacity) return false;
     size_t at = slot_of(ir, key);
-    *edge = ir->map[at].edge;
-    return ir->map[at].key != NULL;
+    *edge = ir->map.entries[at].edge;
+    return ir->map.entries[at].key != NULL;
 }
 
 static weft_status remember(weft_ir *ir, const void *key, ir_edge edge) {
-    if (2 * (ir->map_count + 1) > ir->map_capacity) {
-        size_t old = ir->map_capacity, capacity = old ? 2 * old : 1024;
-        ir_map_entry *from = ir->map, *to = weft__array(ir->ctx, capacity, sizeof *to);
+    if (2 * (ir->map.count + 1) > ir->map.capacity) {
+        size_t old = ir->map.capacity, capacity = old ? 2 * old : 1024;
+        ir_map_entry *from = ir->map.entries, *to = weft__array(ir->ctx, capacity, sizeof *to);
         if (!to) return weft__ir_failed(ir);
-        ir->map = to;
-        ir->map_capacity = capacity;
+        ir->map.entries = to;
+        ir->map.capacity = capacity;
         for (size_t i = 0; i < old; i++)
-            if (from[i].key) ir->map[slot_of(ir, from[i].key)] = from[i];
+            if (from[i].key) ir->map.entries[slot_of(ir, from[i].key)] = from[i];
         weft__free(ir->ctx, from);
     }
     size_t at = slot_of(ir, key);
-    if (!ir->map[at].key) ir->map_count++;
-    ir->map[at] = (ir_map_entry){key, edge};
+    if (!ir->map.entries[at].key) ir->map.count++;
+    ir->map.entries[at] = (ir_map_entry){key, edge};
     return WEFT_OK;
 }
 
@@ -82,28 +82,28 @@ static bool node_same(const ir_node *x, const ir_node *y) {
 
 int weft__ir_unify(weft_ir *ir, int newest) {
     if (newest < 0) return newest;
-    if (2 * (ir->cse_count + 1) > ir->cse_capacity) {
-        size_t capacity = ir->cse_capacity ? 2 * ir->cse_capacity : 1024;
+    if (2 * (ir->cse.count + 1) > ir->cse.capacity) {
+        size_t capacity = ir->cse.capacity ? 2 * ir->cse.capacity : 1024;
         int *table = weft__array(ir->ctx, capacity, sizeof *table);
         if (!table) return -1;
-        for (size_t i = 0; i < ir->cse_capacity; i++) {
-            if (!ir->cse[i]) continue;
-            size_t at = node_hash(&ir->nodes[ir->cse[i] - 1]) & (capacity - 1);
+        for (size_t i = 0; i < ir->cse.capacity; i++) {
+            if (!ir->cse.table[i]) continue;
+            size_t at = node_hash(&ir->nodes[ir->cse.table[i] - 1]) & (capacity - 1);
             while (table[at]) at = (at + 1) & (capacity - 1);
-            table[at] = ir->cse[i];
+            table[at] = ir->cse.table[i];
         }
-        weft__free(ir->ctx, ir->cse);
-        ir->cse = table;
-        ir->cse_capacity = capacity;
+        weft__free(ir->ctx, ir->cse.table);
+        ir->cse.table = table;
+        ir->cse.capacity = capacity;
     }
-    size_t at = node_hash(&ir->nodes[newest]) & (ir->cse_capacity - 1);
-    for (; ir->cse[at]; at = (at + 1) & (ir->cse_capacity - 1))
-        if (node_same(&ir->nodes[ir->cse[at] - 1], &ir->nodes[newest])) {
+    size_t at = node_hash(&ir->nodes[newest]) & (ir->cse.capacity - 1);
+    for (; ir->cse.table[at]; at = (at + 1) & (ir->cse.capacity - 1))
+        if (node_same(&ir->nodes[ir->cse.table[at] - 1], &ir->nodes[newest])) {
             ir->n_nodes--;
-            return ir->cse[at] - 1;
+            return ir->cse.table[at] - 1;
         }
-    ir->cse[at] = newest + 1;
-    ir->cse_count++;
+    ir->cse.table[at] = newest + 1;
+    ir->cse.count++;
     return newest;
 }
 
@@ -672,6 +672,7 @@ static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out)
 /* Builds t, whose inputs are built already. */
 static weft_status build_tensor(weft_ir *ir, const weft_tensor *t) {
     ir_edge small[8], *in = small, out = {-1, -1};
+    if (ir->ctx->compiler->debug & DEBUG_GRAPH) weft__node_say(t);
     if (t->n_in > 8 && !(in = weft__arena_alloc(&ir->arena, (size_t)t->n_in * sizeof *in)))
         return weft__ir_failed(ir);
     if (t->op == WEFT_OP_OUTPUT) {
@@ -768,12 +769,12 @@ weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_ou
                            size_t n_sinks) {
     for (size_t i = 0; i < n_outputs; i++) WEFT_TRY(build_graph(ir, outputs[i]));
     for (size_t i = 0; i < n_sinks; i++) WEFT_TRY(build_graph(ir, sinks[i].value));
-    ir->outputs = outputs;
-    ir->n_outputs = n_outputs;
-    ir->sinks = sinks;
-    ir->n_sinks = n_sinks;
-    ir->output_nodes = weft__arena_alloc(&ir->arena, (n_outputs + 1) * sizeof *ir->output_nodes);
-    if (!ir->output_nodes) return weft__ir_failed(ir);
+    ir->outputs.list = outputs;
+    ir->outputs.count = n_outputs;
+    ir->sinks.list = sinks;
+    ir->sinks.count = n_sinks;
+    ir->outputs.nodes = weft__arena_alloc(&ir->arena, (n_outputs + 1) * sizeof *ir->outputs.nodes);
+    if (!ir->outputs.nodes) return weft__ir_failed(ir);
     /* Assignments claim their values first: they can be written in place. An output of the same value gets a
      * copy. */
     for (size_t i = 0; i < n_sinks; i++) {
@@ -782,8 +783,8 @@ weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_ou
         ir->nodes[sinks[i].node].sink = (int)i;
     }
     for (size_t i = 0; i < n_outputs; i++) {
-        ir->output_nodes[i] = claim(ir, outputs[i]);
-        if (ir->output_nodes[i] < 0) return weft__ir_failed(ir);
+        ir->outputs.nodes[i] = claim(ir, outputs[i]);
+        if (ir->outputs.nodes[i] < 0) return weft__ir_failed(ir);
     }
     return WEFT_OK;
 }

@@ -36,9 +36,10 @@ weft_status weft__ir_note_reads(weft_ir *ir, uint64_t serial, const ir_edge *in,
     for (int k = 0; k < n_in; k++) {
         const ir_node *node = &ir->nodes[in[k].node];
         if (!weft__ir_divided(node)) continue;
-        if (!weft__grow(ir->ctx, &ir->reads, &ir->read_capacity, ir->n_reads, sizeof *ir->reads))
+        if (!weft__grow(ir->ctx, &ir->reads.list, &ir->reads.capacity, ir->reads.count,
+                        sizeof *ir->reads.list))
             return weft__ir_failed(ir);
-        ir->reads[ir->n_reads++] = (ir_read){serial, weft__ir_piece(node->tensor)};
+        ir->reads.list[ir->reads.count++] = (ir_read){serial, weft__ir_piece(node->tensor)};
     }
     return WEFT_OK;
 }

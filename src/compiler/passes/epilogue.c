@@ -28,8 +28,8 @@ static weft_status open_search(search *s) {
     for (int i = 0; i < p->n_units; i++)
         for (int k = 0, n; (n = weft__plan_reads(p, &p->units[i], k)) >= 0; k++) s->readers[n]++;
     for (size_t n = 0; n < ir->n_nodes; n++) s->readers[n] += ir->nodes[n].pack >= 0;
-    for (size_t i = 0; i < ir->n_outputs; i++) s->readers[ir->output_nodes[i]]++;
-    for (size_t i = 0; i < ir->n_sinks; i++) s->readers[ir->sinks[i].node]++;
+    for (size_t i = 0; i < ir->outputs.count; i++) s->readers[ir->outputs.nodes[i]]++;
+    for (size_t i = 0; i < ir->sinks.count; i++) s->readers[ir->sinks.list[i].node]++;
     return WEFT_OK;
 }
 
@@ -52,9 +52,9 @@ static bool around(const search *s, int u, int k) {
 /* Would the merged unit have to copy a variable that kernel k alone updates in place? */
 static bool keeps_from_updating(const plan *p, int u, int k) {
     const weft_ir *ir = p->ir;
-    for (size_t s = 0; s < ir->n_sinks; s++)
-        if (ir->nodes[ir->sinks[s].node].unit == k &&
-            weft__plan_heavy_reads(p, &p->units[u], ir->sinks[s].variable))
+    for (size_t s = 0; s < ir->sinks.count; s++)
+        if (ir->nodes[ir->sinks.list[s].node].unit == k &&
+            weft__plan_heavy_reads(p, &p->units[u], ir->sinks.list[s].variable))
             return true;
     return false;
 }

@@ -69,12 +69,6 @@ static bool find_sum(const weft_kernel *k, int arg, int64_t n, sum_in *s) {
     return k->code[s->vector].kind == WEFT_INSTR_LOAD && is_of_column(k, s->load, s->vector, n);
 }
 
-static int arg_of(const plan_unit *u, int node) {
-    for (int a = 0; a < u->kernel->n_args; a++)
-        if (u->args[a] == node) return a;
-    return -1;
-}
-
 int weft__plan_shared_sum(const plan *p, int k, int arg, int readers) {
     const plan_unit *first = &p->units[k];
     const int node = first->args[arg];
@@ -86,7 +80,7 @@ int weft__plan_shared_sum(const plan *p, int k, int arg, int readers) {
     for (int i = 0; i < p->n_units; i++) {
         const plan_unit *u = &p->units[i];
         if (i == k || !u->kernel || u->heavy >= 0) continue;
-        const int at = arg_of(u, node);
+        const int at = weft__plan_arg_of(u, node);
         if (at < 0) continue;
         if (!find_sum(u->kernel, at, n, &other) || other.cast != own.cast ||
             u->args[u->kernel->code[other.vector].arg] != vector)
@@ -137,7 +131,7 @@ weft_status weft__plan_load_sum(plan *p, int k, int arg) {
     for (int i = 0; i < p->n_units; i++) {
         plan_unit *u = &p->units[i];
         sum_in s;
-        const int at = i == k || !u->kernel || u->heavy >= 0 ? -1 : arg_of(u, node);
+        const int at = i == k || !u->kernel || u->heavy >= 0 ? -1 : weft__plan_arg_of(u, node);
         if (at < 0 || !find_sum(u->kernel, at, n, &s)) continue;
         const size_t count = (size_t)u->kernel->n_code;
         weft_instr *code = weft__arena_alloc(&p->program->keep, (count + 1) * sizeof *code);

@@ -99,17 +99,17 @@ static void add_gathering(exchange_plan *x, int piece, uint64_t serial) {
  * bytes of others were gathered since the last read. */
 static weft_status divide_reads(exchange_plan *x) {
     weft_ir *ir = x->p->ir;
-    const size_t n = ir->n_reads, pieces = (size_t)x->n_pieces;
+    const size_t n = ir->reads.count, pieces = (size_t)x->n_pieces;
     ir_keyed *reads = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *reads);
     int *now = weft__arena_alloc(&ir->arena, pieces * sizeof *now); /* its gathering so far + 1 */
     double *read_at = weft__arena_alloc(&ir->arena, pieces * sizeof *read_at), gathered = 0, all = 0;
     x->gatherings = weft__arena_alloc(&ir->arena, (n + pieces) * sizeof *x->gatherings);
     if (!reads || !now || !read_at || !x->gatherings) return no_memory(x);
-    for (size_t i = 0; i < n; i++) reads[i] = (ir_keyed){ir->reads[i].serial, (int)i};
+    for (size_t i = 0; i < n; i++) reads[i] = (ir_keyed){ir->reads.list[i].serial, (int)i};
     qsort(reads, n, sizeof *reads, weft__by_key);
     for (int i = 0; i < x->n_pieces; i++) all += gathered_bytes(x, i);
     for (size_t i = 0; i < n; i++) {
-        const int piece = find_piece(x, ir->reads[reads[i].number].piece);
+        const int piece = find_piece(x, ir->reads.list[reads[i].number].piece);
         if (piece < 0) continue; /* the op was not needed */
         if (!now[piece] || gathered - read_at[piece] > KEPT_SHARE * all) {
             gathered += gathered_bytes(x, piece);

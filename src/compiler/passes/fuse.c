@@ -30,8 +30,8 @@ static void mark_live(weft_ir *ir) {
         ir->nodes[i].live = false;
         ir->nodes[i].users = 0;
     }
-    for (size_t i = 0; i < ir->n_outputs; i++) ir->nodes[ir->output_nodes[i]].live = true;
-    for (size_t i = 0; i < ir->n_sinks; i++) ir->nodes[ir->sinks[i].node].live = true;
+    for (size_t i = 0; i < ir->outputs.count; i++) ir->nodes[ir->outputs.nodes[i]].live = true;
+    for (size_t i = 0; i < ir->sinks.count; i++) ir->nodes[ir->sinks.list[i].node].live = true;
     for (size_t i = ir->n_nodes; i-- > 0;) { /* users before operands */
         const ir_node *node = &ir->nodes[i];
         for (int k = 0; node->live && k < node->n_in; k++) {

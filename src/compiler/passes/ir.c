@@ -125,7 +125,7 @@ weft_status weft__ir_sort(weft_ir *ir) {
         for (int k = 0; k < node->n_in; k++) node->in[k].node = number[node->in[k].node];
         if (node->pack >= 0) node->pack = number[node->pack];
     }
-    for (size_t i = 0; i < ir->n_outputs; i++) ir->output_nodes[i] = number[ir->output_nodes[i]];
-    for (size_t i = 0; i < ir->n_sinks; i++) ir->sinks[i].node = number[ir->sinks[i].node];
+    for (size_t i = 0; i < ir->outputs.count; i++) ir->outputs.nodes[i] = number[ir->outputs.nodes[i]];
+    for (size_t i = 0; i < ir->sinks.count; i++) ir->sinks.list[i].node = number[ir->sinks.list[i].node];
     return WEFT_OK;
 }

@@ -174,25 +174,38 @@ typedef struct weft_ir {
     weft_view *views;
     size_t n_views, view_capacity;
     ir_index view_index;
-    ir_map_entry *map; /* hash table: tensor -> edge */
-    size_t map_count, map_capacity;
-    int *cse; /* hash table of node numbers, for weft__ir_unify */
-    size_t cse_count, cse_capacity;
-    ir_read *reads; /* all reads of divided parameters */
-    size_t n_reads, read_capacity;
+    struct { /* hash table: tensor -> edge */
+        ir_map_entry *entries;
+        size_t count, capacity;
+    } map;
+    struct { /* hash table of node numbers, for weft__ir_unify */
+        int *table;
+        size_t count, capacity;
+    } cse;
+    struct { /* all reads of divided parameters */
+        ir_read *list;
+        size_t count, capacity;
+    } reads;
     uint64_t expanded; /* serial number of the composite that is being expanded; 0: none */
-    weft_tensor *const *outputs;
-    int *output_nodes;
-    size_t n_outputs;
-    ir_sink *sinks;
-    size_t n_sinks;
+    struct {
+        weft_tensor *const *list;
+        int *nodes;
+        size_t count;
+    } outputs;
+    struct {
+        ir_sink *list;
+        size_t count;
+    } sinks;
     ir_cluster *clusters;
     int n_clusters, cluster_capacity;
-    int *order_found, order_stamp; /* scratch memory of order.c */
-    int64_t *order_places;
-    int ahead_of, ahead_stamp, ahead_count, ahead_met; /* the search of weft__order_reaches; ahead_of -1:
-                                                        * none is open */
-    int64_t *ahead_places;
+    struct { /* scratch memory of order.c */
+        int *found, stamp;
+        int64_t *places;
+    } order;
+    struct {                       /* the search of weft__order_reaches */
+        int of, stamp, count, met; /* of -1: none is open */
+        int64_t *places;
+    } ahead;
 } weft_ir;
 
 /* ---- ir.c ---- */

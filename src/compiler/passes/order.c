@@ -33,11 +33,11 @@ static bool push(weft_ir *ir, ir_links *list, int c) {
 }
 
 bool weft__order_open(weft_ir *ir, int most) {
-    ir->order_found = weft__arena_alloc(&ir->arena, (size_t)(2 * most + 2) * sizeof *ir->order_found);
-    ir->order_places = weft__arena_alloc(&ir->arena, (size_t)(most + 1) * sizeof *ir->order_places);
-    ir->ahead_places = weft__arena_alloc(&ir->arena, (size_t)(most + 1) * sizeof *ir->ahead_places);
-    ir->ahead_of = -1;
-    return ir->order_found && ir->order_places && ir->ahead_places;
+    ir->order.found = weft__arena_alloc(&ir->arena, (size_t)(2 * most + 2) * sizeof *ir->order.found);
+    ir->order.places = weft__arena_alloc(&ir->arena, (size_t)(most + 1) * sizeof *ir->order.places);
+    ir->ahead.places = weft__arena_alloc(&ir->arena, (size_t)(most + 1) * sizeof *ir->ahead.places);
+    ir->ahead.of = -1;
+    return ir->order.found && ir->order.places && ir->ahead.places;
 }
 
 void weft__order_new(weft_ir *ir, int c) { ir->clusters[c].into = ir->clusters[c].place = c; }
@@ -46,11 +46,11 @@ void weft__order_new(weft_ir *ir, int c) { ir->clusters[c].into = ir->clusters[c
  * gives up. It goes backwards from b and expands first the cluster whose place is lowest, so it finds a path
  * quickly where there is one. */
 static bool leads(weft_ir *ir, int a, int b, bool around) {
-    const int low = ir->clusters[a].place, stamp = ++ir->order_stamp;
+    const int low = ir->clusters[a].place, stamp = ++ir->order.stamp;
     int count = 0, met = 0;
-    if (low < ir->clusters[b].place) ir->order_places[count++] = weft__ranked(ir->clusters[b].place, b);
+    if (low < ir->clusters[b].place) ir->order.places[count++] = weft__ranked(ir->clusters[b].place, b);
     while (count) {
-        const int at = weft__ranked_value(weft__heap_pop(ir->order_places, count--));
+        const int at = weft__ranked_value(weft__heap_pop(ir->order.places, count--));
         const ir_links *list = &ir->clusters[at].earlier;
         if (++met > SEARCH_MOST) return true;
         for (int k = 0; k < list->count; k++) {
@@ -59,7 +59,7 @@ static bool leads(weft_ir *ir, int a, int b, bool around) {
             if (c == a && (at != b || !around)) return true;
             if (cluster->mark == stamp || cluster->place <= low) continue;
             cluster->mark = stamp;
-            weft__heap_push(ir->order_places, count++, weft__ranked(cluster->place, c));
+            weft__heap_push(ir->order.places, count++, weft__ranked(cluster->place, c));
         }
     }
     return false;
@@ -71,32 +71,32 @@ bool weft__order_between(weft_ir *ir, int a, int b) { return leads(ir, a, b, tru
 /* Searches forwards from a in the order of places, no further than b. */
 bool weft__order_reaches(weft_ir *ir, int a, int b) {
     const int last = ir->clusters[b].place;
-    if (ir->ahead_of != a) {
-        ir->ahead_of = a;
-        ir->ahead_stamp++;
-        ir->ahead_count = 1;
-        ir->ahead_met = 0;
-        ir->ahead_places[0] = weft__ranked(ir->clusters[a].place, a);
+    if (ir->ahead.of != a) {
+        ir->ahead.of = a;
+        ir->ahead.stamp++;
+        ir->ahead.count = 1;
+        ir->ahead.met = 0;
+        ir->ahead.places[0] = weft__ranked(ir->clusters[a].place, a);
     }
-    while (ir->ahead_count && ir->ahead_places[0] < weft__ranked(last, 0)) {
-        const int at = weft__ranked_value(weft__heap_pop(ir->ahead_places, ir->ahead_count--));
+    while (ir->ahead.count && ir->ahead.places[0] < weft__ranked(last, 0)) {
+        const int at = weft__ranked_value(weft__heap_pop(ir->ahead.places, ir->ahead.count--));
         const ir_links *list = &ir->clusters[at].later;
-        if (++ir->ahead_met > SEARCH_MOST) return true;
+        if (++ir->ahead.met > SEARCH_MOST) return true;
         for (int k = 0; k < list->count; k++) {
             const int c = order_find(ir, list->at[k]);
             ir_cluster *cluster = &ir->clusters[c];
-            if (cluster->ahead == ir->ahead_stamp) continue;
-            cluster->ahead = ir->ahead_stamp;
-            weft__heap_push(ir->ahead_places, ir->ahead_count++, weft__ranked(cluster->place, c));
+            if (cluster->ahead == ir->ahead.stamp) continue;
+            cluster->ahead = ir->ahead.stamp;
+            weft__heap_push(ir->ahead.places, ir->ahead.count++, weft__ranked(cluster->place, c));
         }
     }
-    return ir->clusters[b].ahead == ir->ahead_stamp;
+    return ir->clusters[b].ahead == ir->ahead.stamp;
 }
 
 /* Writes cluster `from`, and all clusters before it (or after it) between two places, into `found`. Returns
  * their number. */
 static int reach(weft_ir *ir, int from, bool before, int low, int high, int *found) {
-    const int stamp = ++ir->order_stamp;
+    const int stamp = ++ir->order.stamp;
     int count = 0;
     ir->clusters[from].mark = stamp;
     found[count++] = from;
@@ -121,10 +121,10 @@ static int reach(weft_ir *ir, int from, bool before, int low, int high, int *fou
  *     after      l1     last first f1        the same places, dealt out again */
 static void move_before(weft_ir *ir, int last, int first) {
     const int low = ir->clusters[first].place, high = ir->clusters[last].place;
-    int *found = ir->order_found;
+    int *found = ir->order.found;
     const int n_before = reach(ir, last, true, low, high, found);
     const int n = n_before + reach(ir, first, false, low, high, found + n_before);
-    int64_t *sorted = ir->order_places; /* ranked: place, cluster */
+    int64_t *sorted = ir->order.places; /* ranked: place, cluster */
     for (int i = 0; i < n; i++) sorted[i] = weft__ranked(ir->clusters[found[i]].place, found[i]);
     qsort(sorted, (size_t)n_before, sizeof *sorted, weft__by_rank);
     qsort(sorted + n_before, (size_t)(n - n_before), sizeof *sorted, weft__by_rank);
@@ -138,7 +138,7 @@ static void move_before(weft_ir *ir, int last, int first) {
 }
 
 bool weft__order_after(weft_ir *ir, int c, int first) {
-    ir->ahead_of = -1;
+    ir->ahead.of = -1;
     if (!push(ir, &ir->clusters[c].earlier, first) || !push(ir, &ir->clusters[first].later, c)) return false;
     if (ir->clusters[first].place > ir->clusters[c].place) move_before(ir, first, c);
     return true;
@@ -157,7 +157,7 @@ static bool order_append(weft_ir *ir, ir_links *to, ir_links *from) {
 
 bool weft__order_merge(weft_ir *ir, int to, int from) {
     ir_cluster *x = &ir->clusters[to], *y = &ir->clusters[from];
-    ir->ahead_of = -1;
+    ir->ahead.of = -1;
     if (x->place < y->place)
         move_before(ir, from, to);
     else

@@ -260,7 +260,7 @@ bool weft__plan_same_index(const weft_kernel *kernel, int in, int out) {
     return true;
 }
 
-static int arg_of(const plan_unit *u, int node) {
+int weft__plan_arg_of(const plan_unit *u, int node) {
     for (int a = 0; a < u->kernel->n_args; a++)
         if (u->args[a] == node) return a;
     return -1;
@@ -273,7 +273,7 @@ static bool same_index_of(const plan *p, const plan_unit *u, const weft_tensor *
         if (node->kind != IR_LEAF || !overlaps(node->tensor, variable)) continue;
         if (u->kernel->n_reduce || first_byte(node->tensor) != first_byte(variable) ||
             end_byte(node->tensor) != end_byte(variable) ||
-            !weft__plan_same_index(u->kernel, a, arg_of(u, value)))
+            !weft__plan_same_index(u->kernel, a, weft__plan_arg_of(u, value)))
             return false;
     }
     return true;
@@ -325,17 +325,17 @@ static weft_status try_in_place(plan *p, ir_sink *sink) {
 /* Decides for each assignment: written in place, or copied at the end. */
 static weft_status place_sinks(plan *p) {
     weft_ir *ir = p->ir;
-    for (size_t s = 0; s < ir->n_sinks; s++) WEFT_TRY(try_in_place(p, &ir->sinks[s]));
+    for (size_t s = 0; s < ir->sinks.count; s++) WEFT_TRY(try_in_place(p, &ir->sinks.list[s]));
     int values = p->n_units;
-    for (size_t s = 0; s < ir->n_sinks; s++) { /* the others are copied after everything else */
-        if (ir->sinks[s].in_place) continue;
+    for (size_t s = 0; s < ir->sinks.count; s++) { /* the others are copied after everything else */
+        if (ir->sinks.list[s].in_place) continue;
         WEFT_TRY(weft__plan_add_unit(p, (plan_unit){.heavy = -1,
                                                     .waits_for = -1,
-                                                    .from = ir->sinks[s].node,
+                                                    .from = ir->sinks.list[s].node,
                                                     .to_sink = (int)s,
                                                     .key = UINT64_MAX,
                                                     .sink = true,
-                                                    .stage = ir->sinks[s].value->stage}));
+                                                    .stage = ir->sinks.list[s].value->stage}));
         for (int i = 0; i < values; i++) WEFT_TRY(weft__plan_after(p, p->n_units - 1, i));
     }
     return WEFT_OK;
@@ -480,12 +480,13 @@ static ir_place place_of_leaf(const plan *p, const weft_tensor *t) {
 static weft_status place_leaves(plan *p) {
     weft_ir *ir = p->ir;
     weft_program *program = p->program;
-    size_t most = ir->n_sinks + 1;
+    size_t most = ir->sinks.count + 1;
     for (size_t n = 0; n < ir->n_nodes; n++) most += ir->nodes[n].kind == IR_LEAF;
     program->leaves = weft__arena_alloc(&program->keep, most * sizeof *program->leaves);
-    program->sink_leaf = weft__arena_alloc(&program->keep, (ir->n_sinks + 1) * sizeof *program->sink_leaf);
+    program->sink_leaf =
+        weft__arena_alloc(&program->keep, (ir->sinks.count + 1) * sizeof *program->sink_leaf);
     program->output_slots =
-        weft__arena_alloc(&program->keep, (ir->n_outputs + 1) * sizeof *program->output_slots);
+        weft__arena_alloc(&program->keep, (ir->outputs.count + 1) * sizeof *program->output_slots);
     if (!program->leaves || !program->sink_leaf || !program->output_slots) return weft__ir_failed(ir);
     program->commands.n_slots = SLOT_FIRST;
     program->commands.scalars = SLOT_SCALARS;
@@ -495,18 +496,18 @@ static weft_status place_leaves(plan *p) {
         if (leaf_of(p, ir->nodes[n].tensor) < 0) return weft__ir_failed(ir);
         ir->nodes[n].place = place_of_leaf(p, ir->nodes[n].tensor);
     }
-    for (size_t s = 0; s < ir->n_sinks; s++) {
-        ir_sink *sink = &ir->sinks[s];
+    for (size_t s = 0; s < ir->sinks.count; s++) {
+        ir_sink *sink = &ir->sinks.list[s];
         if (leaf_of(p, sink->variable) < 0) return weft__ir_failed(ir);
         ir_place place = place_of_leaf(p, sink->variable);
         program->sink_leaf[s] = leaf_of(p, sink->variable);
         if (sink->in_place) ir->nodes[sink->node].place = place;
     }
-    for (size_t i = 0; i < ir->n_outputs; i++) {
+    for (size_t i = 0; i < ir->outputs.count; i++) {
         program->output_slots[i] = program->commands.n_slots++;
-        ir->nodes[ir->output_nodes[i]].place = (ir_place){program->output_slots[i], 0};
+        ir->nodes[ir->outputs.nodes[i]].place = (ir_place){program->output_slots[i], 0};
     }
-    program->n_outputs = ir->n_outputs;
+    program->n_outputs = ir->outputs.count;
     return WEFT_OK;
 }
 
@@ -605,7 +606,7 @@ static weft_status make_command(plan *p, const plan_unit *u, weft_command *comma
     }
     weft_operand *to = new_operands(p, command, 2);
     if (!to) return weft__ir_failed(ir);
-    const ir_sink *sink = &ir->sinks[u->to_sink];
+    const ir_sink *sink = &ir->sinks.list[u->to_sink];
     ir_place place = place_of_leaf(p, sink->variable);
     command->kind = WEFT_COMMAND_COPY;
     command->bytes = sink->variable->numel * (int64_t)weft_dtype_size((weft_dtype)sink->variable->dtype);

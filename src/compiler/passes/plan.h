@@ -47,6 +47,8 @@ int weft__plan_reads(const plan *p, const plan_unit *u, int i);
 int weft__plan_matmul(const plan *p, const plan_unit *u);
 /* Does the unit's heavy operation read the variable? Its epilogue does not count. */
 bool weft__plan_heavy_reads(const plan *p, const plan_unit *u, const weft_tensor *variable);
+/* Returns the argument of the unit's kernel that is the node, -1: none. */
+int weft__plan_arg_of(const plan_unit *u, int node);
 /* Records that unit `later` runs after unit `earlier`. */
 weft_status weft__plan_after(plan *p, int later, int earlier);
 /* May arguments `in` and `out` share memory? Yes, if the kernel reads `in` only at the index at which it

@@ -70,28 +70,25 @@ static weft_status derive_build(weft_context *ctx, const weft_derivation *deriva
     return status;
 }
 
-/* Lists the roots, and the kept tensors of open scopes that the assignments would make stale. Free *out with
- * weft__free. */
-static weft_status gather_roots(weft_context *ctx, const weft_derivation *derivation, weft_tensor ***out,
-                                size_t *count) {
-    size_t n = derivation->n_roots, at = 0;
+weft_status weft__gather_roots(weft_context *ctx, weft_tensor *const *given, size_t n_given,
+                               weft_tensor ***out, size_t *count, size_t *own) {
+    size_t n = n_given, at = 0;
     for (weft_scope *scope = ctx->scope; scope; scope = scope->parent)
         for (weft_tensor *t = scope->nodes; t; t = t->next) n += weft__node_pending(t);
-    weft_tensor **roots = weft__array(ctx, n + 1, sizeof *roots);
+    weft_tensor **roots = *out = weft__array(ctx, n + 1, sizeof *roots);
     if (!roots) return weft__fail_oom(ctx, n * sizeof *roots, "the outputs of a step");
     uint64_t mark = ++ctx->visit;
-    for (size_t i = 0; i < derivation->n_roots; i++) {
-        weft_tensor *t = derivation->roots[i];
-        if (t->mark != mark) roots[at++] = t;
-        t->mark = mark;
+    for (size_t i = 0; i < n_given; i++) {
+        if (given[i]->mark != mark) roots[at++] = given[i];
+        given[i]->mark = mark;
     }
+    *own = at;
     for (weft_scope *scope = ctx->scope; scope; scope = scope->parent)
         for (weft_tensor *t = scope->nodes; t; t = t->next) {
             if (!weft__node_pending(t) || t->mark == mark) continue;
             t->mark = mark;
             roots[at++] = t;
         }
-    *out = roots;
     *count = at;
     return WEFT_OK;
 }
@@ -206,11 +203,12 @@ static weft_status derive_run(weft_program *program, const weft_walk *walk, weft
 static weft_status derive(weft_context *ctx, const weft_derivation *derivation, weft_memory_plan *plan) {
     opened o = {0};
     weft_tensor **roots = NULL;
-    size_t n_roots = 0;
+    size_t n_roots = 0, own;
     weft_walk *walk;
     weft_program *program;
     weft_status status = open_roots(ctx, derivation, &o);
-    if (status == WEFT_OK) status = gather_roots(ctx, derivation, &roots, &n_roots);
+    if (status == WEFT_OK)
+        status = weft__gather_roots(ctx, derivation->roots, derivation->n_roots, &roots, &n_roots, &own);
     if (status == WEFT_OK) status = derive_find(ctx, derivation, roots, n_roots, &o, &walk, &program);
     if (status == WEFT_ERR_STALE && o.count) status = refuse_again(ctx);
     if (status == WEFT_OK && plan) {

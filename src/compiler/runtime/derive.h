@@ -13,6 +13,11 @@ typedef struct weft_derived weft_derived;
 /* Records variable <- value. The program assigns after all readers of the old value. */
 weft_status weft__derived_assign(weft_derived *derived, weft_tensor *variable, weft_tensor *value);
 
+/* Lists the given roots, each once, and the kept tensors of open scopes that assignments would make stale:
+ * the outputs of a program that assigns. *own is how many of them were given. Free *out with weft__free. */
+weft_status weft__gather_roots(weft_context *ctx, weft_tensor *const *given, size_t n_given,
+                               weft_tensor ***out, size_t *count, size_t *own);
+
 /* Foretells scalars, so that one upload serves many runs. set(user, n) gives them the values that they will
  * have n runs after the next one. Its keys of random numbers follow the step. */
 typedef struct weft__ahead {

@@ -86,37 +86,16 @@ weft_status weft__all_sinks(weft_context *ctx, const ir_sink *sinks, size_t n_si
     return WEFT_OK;
 }
 
-/* Lists the roots, and the kept tensors of open scopes that the assignments would make stale. Both are
- * outputs of a program that assigns. Free *out with weft__free. */
-static weft_status gather_kept(weft_context *ctx, weft_tensor *const *roots, size_t n_roots,
-                               weft_tensor ***out, size_t *count) {
-    size_t n = 0, capacity = 0;
-    weft_walk *walk;
-    *out = NULL;
-    for (; n < n_roots; n++) {
-        if (!weft__grow(ctx, out, &capacity, n, sizeof **out))
-            return weft__fail_oom(ctx, (n + 1) * sizeof **out, "a list of tensors");
-        (*out)[n] = roots[n];
-    }
-    for (weft_scope *scope = ctx->scope; scope; scope = scope->parent)
-        for (weft_tensor *t = scope->nodes; t; t = t->next) {
-            bool listed = !weft__node_pending(t);
-            for (size_t i = 0; i < n_roots && !listed; i++) listed = roots[i] == t;
-            if (listed || weft__walk(ctx, &t, 1, NULL, 0, NULL, &walk) != WEFT_OK) continue;
-            if (!weft__grow(ctx, out, &capacity, n, sizeof **out))
-                return weft__fail_oom(ctx, (n + 1) * sizeof **out, "kept tensors");
-            (*out)[n++] = t;
-        }
-    *count = n;
-    return WEFT_OK;
-}
-
 static weft_status run_assigning(weft_context *ctx, weft_tensor *const *roots, size_t n_roots,
                                  const ir_sink *sinks, size_t n_sinks) {
     weft_tensor **all_roots = NULL;
     ir_sink *all = NULL;
     weft_walk *walk;
-    weft_status status = gather_kept(ctx, roots, n_roots, &all_roots, &n_roots);
+    size_t n, own;
+    weft_status status = weft__gather_roots(ctx, roots, n_roots, &all_roots, &n, &own);
+    for (n_roots = own; status == WEFT_OK && own < n; own++) /* stale tensors stay as they are */
+        if (weft__walk(ctx, &all_roots[own], 1, NULL, 0, NULL, &walk) == WEFT_OK)
+            all_roots[n_roots++] = all_roots[own];
     if (status == WEFT_OK) status = weft__walk(ctx, all_roots, n_roots, sinks, n_sinks, NULL, &walk);
     if (status == WEFT_OK) status = weft__all_sinks(ctx, sinks, n_sinks, walk, &all);
     if (status == WEFT_OK) status = run_program(ctx, all_roots, n_roots, all, n_sinks + walk->n_due, walk);
@@ -419,7 +398,8 @@ bool weft__program_scalar_get(const weft_program *program, size_t i, weft__progr
         if (!leaf || leaf->leaf == WEFT_LEAF_STORAGE || i-- > 0) continue;
         *scalar = (weft__program_scalar){
             .tensor = leaf, .offset = program->leaves[k].offset, .random = leaf->leaf == WEFT_LEAF_RANDOM};
-        if (scalar->random) weft__random_write(program->ctx, leaf, program->ctx->step, (char *)scalar->key);
+        if (scalar->random)
+            weft__random_write(program->ctx, leaf, program->ctx->random.step, (char *)scalar->key);
         return true;
     }
     return false;

@@ -65,7 +65,7 @@ static weft_status open_compiler(weft_context *ctx, const weft_open_options *opt
     ctx->compiler = compiler;
     compiler->fuse = !options->no_fusion;
     const char *debug = secure_getenv("WEFT_DEBUG");
-    if (debug && ctx->log) {
+    if (debug && ctx->caller.log) {
         if (strstr(debug, "graph")) compiler->debug |= DEBUG_GRAPH;
         if (strstr(debug, "kernels")) compiler->debug |= DEBUG_KERNELS;
         if (strstr(debug, "plan")) compiler->debug |= DEBUG_PLAN;
@@ -102,13 +102,13 @@ weft_status weft_open(const weft_open_options *options, weft_context **out) {
         options->alloc ? options->alloc(options->alloc_user, NULL, sizeof *ctx) : malloc(sizeof *ctx);
     if (!ctx) return weft__fail_oom(NULL, sizeof *ctx, "a context");
     memset(ctx, 0, sizeof *ctx);
-    ctx->alloc = options->alloc;
-    ctx->alloc_user = options->alloc_user;
-    ctx->log = options->log;
-    ctx->log_user = options->log_user;
-    ctx->interrupted = options->interrupted;
-    ctx->interrupted_user = options->interrupted_user;
-    ctx->seed = options->seed;
+    ctx->caller.alloc = options->alloc;
+    ctx->caller.alloc_user = options->alloc_user;
+    ctx->caller.log = options->log;
+    ctx->caller.log_user = options->log_user;
+    ctx->caller.interrupted = options->interrupted;
+    ctx->caller.interrupted_user = options->interrupted_user;
+    ctx->random.seed = options->seed;
     ctx->path = "";
     ctx->training = true;
     const double from = weft__profile_now();
@@ -152,18 +152,18 @@ void weft_close(weft_context *ctx) {
     if (ctx->device) ctx->device->linked = NULL;
     if (ctx->device) ctx->device->ops->close(ctx->device);
     weft__strings_free(ctx);
-    weft_alloc_fn alloc = ctx->alloc;
+    weft_alloc_fn alloc = ctx->caller.alloc;
     if (alloc)
-        alloc(ctx->alloc_user, ctx, 0);
+        alloc(ctx->caller.alloc_user, ctx, 0);
     else
         free(ctx);
 }
 
 void weft_seed(weft_context *ctx, uint64_t seed, uint64_t step) {
     if (!ctx) return;
-    ctx->seed = seed;
-    ctx->step = step;
-    ctx->random_ordinal = 0;
+    ctx->random.seed = seed;
+    ctx->random.step = step;
+    ctx->random.ordinal = 0;
 }
 
 const char *weft_device_of(const weft_context *ctx) { return ctx ? ctx->device->name : ""; }

@@ -10,9 +10,9 @@ static void free_ir(weft_ir *ir) {
     weft__free(ir->ctx, ir->nodes);
     weft__free(ir->ctx, ir->views);
     weft__index_free(ir->ctx, &ir->view_index);
-    weft__free(ir->ctx, ir->map);
-    weft__free(ir->ctx, ir->cse);
-    weft__free(ir->ctx, ir->reads);
+    weft__free(ir->ctx, ir->map.entries);
+    weft__free(ir->ctx, ir->cse.table);
+    weft__free(ir->ctx, ir->reads.list);
     weft__arena_free(&ir->arena);
 }
 
@@ -126,7 +126,7 @@ static weft_status bind(weft_program *program, const weft_walk *walk, weft_stora
             if (!t->storage->buffer) WEFT_TRY(weft__memory_for(ctx, weft__storage_place(ctx, t->storage), t));
             program->slots[leaf->slot] = t->storage->buffer;
         } else {
-            weft__scalar_write(ctx, t, ctx->step, program->scalars.now + leaf->offset);
+            weft__scalar_write(ctx, t, ctx->random.step, program->scalars.now + leaf->offset);
         }
     }
     for (size_t i = 0; i < program->n_outputs; i++)

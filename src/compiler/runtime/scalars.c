@@ -29,7 +29,7 @@ void weft__scalars_free(weft_program *program) {
 
 void weft__random_write(const weft_context *ctx, const weft_tensor *t, uint64_t step, char *to) {
     uint32_t words[8] = {0};
-    weft__philox_key(ctx->seed, t->value.random.stream, words);
+    weft__philox_key(ctx->random.seed, t->value.random.stream, words);
     words[2] = (uint32_t)step;
     words[3] = (uint32_t)(step >> 32);
     words[4] = (uint32_t)t->value.random.first;
@@ -64,7 +64,7 @@ static void write_row(const weft_program *program, const weft_walk *walk, int ru
     for (int i = 0; i < program->n_leaves; i++) {
         const weft_tensor *t = weft__program_leaf(program, walk, i);
         if (t->leaf != WEFT_LEAF_STORAGE)
-            weft__scalar_write(ctx, t, ctx->step + (uint64_t)runs, to + program->leaves[i].offset);
+            weft__scalar_write(ctx, t, ctx->random.step + (uint64_t)runs, to + program->leaves[i].offset);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Red zones, with WEFT_DEBUG=memory. Results of a program then lie in the arena side by side, with a zone
+/* Red zones, with WEFT_DEBUG=memory. Results of a program then lie in the arena side by side. A zone is
  * before and behind each, and none takes the place of an earlier one. Before a run the whole arena holds NaN,
  * so that a read of what no kernel wrote shows in the results. After the run the zones must hold it still.
  * Must not know: kernels. Read next: program.c, passes/plan_memory.c. */

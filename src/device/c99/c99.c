@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/c99/c99.h"
+#include "device/module.h"
 #include "device/testing.h"
 
 typedef struct c99_device {
@@ -17,21 +18,18 @@ typedef struct c99_executable {
     const weft_commands *commands;
 } c99_executable;
 
-static void c99_describe(int i, weft_device_description *d) {
-    (void)i;
+static void c99_describe(const weft_device_module *module, int i, weft_device_description *d) {
+    (void)module, (void)i;
     *d = (weft_device_description){.name = "c99",
                                    .detail = "writes C source, computes nothing (for weft export --to c)",
                                    .present = true,
                                    .threads = 1};
 }
 
-/* No list of devices shows it. */
-static int count_c99(void) { return 0; }
-
-static weft_status open_c99(weft_context *ctx, const char *selector, const weft_open_options *options,
-                            weft_device **device) {
+static weft_status open_c99(const weft_device_module *module, weft_context *ctx, const char *selector,
+                            const weft_open_options *options, weft_device **device) {
     (void)selector, (void)options;
-    c99_device *d = weft__testing_open(ctx, &weft__device_c99, sizeof *d);
+    c99_device *d = weft__testing_open(ctx, module->ops, sizeof *d);
     if (!d) return WEFT_ERR_OOM;
     *device = &d->base;
     return WEFT_OK;
@@ -164,7 +162,7 @@ static weft_status c99_check(weft_device *device, const weft_commands *commands)
 
 weft_status weft__c99_slots(weft_device *device, weft_c99_slot **slots, int *count) {
     const c99_device *d = (const c99_device *)device;
-    if (device->ops != &weft__device_c99 || !d->last)
+    if (device->ops != weft__device_c99.ops || !d->last)
         return weft__fail(device->ctx, WEFT_ERR_STATE, "C source: no program has run");
     WEFT_TRY(c99_check(device, d->last));
     weft_c99_slot *list = weft__array(device->ctx, (size_t)d->last->n_slots + 1, sizeof *list);
@@ -292,13 +290,8 @@ weft_status weft__c99_statements(weft_device *device, const char *prefix, const 
     return room ? WEFT_OK : weft__fail_oom(device->ctx, (size_t)most * sizeof *operands, "C source");
 }
 
-static const weft_device_extras extras = {.count = count_c99};
-
-const weft_device_ops weft__device_c99 = {
+static const weft_device_ops ops = {
     .name = "c99",
-    .extras = &extras,
-    .describe = c99_describe,
-    .open = open_c99,
     .close = c99_close,
     .check_dtype = weft__testing_check_dtype,
     .buffer_new = buffer_new,
@@ -312,4 +305,12 @@ const weft_device_ops weft__device_c99 = {
     .run = c99_run,
     .synchronize = weft__testing_synchronize,
     .take_fault = take_fault,
+};
+
+const weft_device_module weft__device_c99 = {
+    .ops = &ops,
+    .hidden = true,
+    .blank = true,
+    .describe = c99_describe,
+    .open = open_c99,
 };

@@ -47,7 +47,7 @@ static int alike(const weft_executable *e, int i, double *cost_ns) {
 }
 
 /* Returns whether sharing the units saves more than it costs. With 2 threads on 2 cores, this chose the
- * faster variant, or one within 10 % of it, for all networks of `weft bench crossover`. */
+ * faster variant, or one within 10 % of it, for all networks of bench/crossover.c. */
 static bool pays(const weft_executable *e) {
     double shared = 0, costs = POOL_COST_NS;
     for (int u = 0; u < e->n_units; u++) {

@@ -13,6 +13,7 @@
 #include "base/threads.h"
 #include "device/cpu/run.h"
 #include "device/cpu/tile/tiles.h"
+#include "device/module.h"
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -34,8 +35,8 @@ static void make_detail(void) {
              weft__cpu_matmul_description(), threads, threads == 1 ? "" : "s");
 }
 
-static void cpu_describe(int i, weft_device_description *d) {
-    (void)i;
+static void cpu_describe(const weft_device_module *module, int i, weft_device_description *d) {
+    (void)module, (void)i;
     pthread_once(&detail_once, make_detail);
     *d = (weft_device_description){.name = "cpu",
                                    .detail = detail,
@@ -46,12 +47,12 @@ static void cpu_describe(int i, weft_device_description *d) {
 
 /* ---- open and close ---- */
 
-static weft_status cpu_open(weft_context *ctx, const char *selector, const weft_open_options *options,
-                            weft_device **device) {
+static weft_status cpu_open(const weft_device_module *module, weft_context *ctx, const char *selector,
+                            const weft_open_options *options, weft_device **device) {
     (void)selector;
     weft_cpu_device *d = weft__zalloc(ctx, sizeof *d);
     if (!d) return weft__fail_oom(ctx, sizeof *d, "the cpu device");
-    d->base.ops = &weft__device_cpu;
+    d->base.ops = module->ops;
     d->base.ctx = ctx;
     d->base.name = "cpu";
     d->pool = weft__thread_pool_new(ctx, options ? options->threads : 0);
@@ -69,10 +70,11 @@ static bool outline_takes(const weft_target *target, const weft_heavy *heavy) {
     return weft__cpu_heavy_takes(heavy);
 }
 
-static weft_status cpu_outline(weft_context *ctx, const char *selector, weft_device_outline *outline) {
+static weft_status cpu_outline(const weft_device_module *module, weft_context *ctx, const char *selector,
+                               weft_device_outline *outline) {
     weft_device_description d;
     (void)ctx, (void)selector;
-    cpu_describe(0, &d);
+    cpu_describe(module, 0, &d);
     snprintf(outline->name, sizeof outline->name, "cpu");
     snprintf(outline->detail, sizeof outline->detail, "%s", d.detail);
     outline->memory = d.memory;
@@ -121,7 +123,7 @@ static weft_status cpu_buffer_new(weft_device *device, size_t bytes, weft_buffer
     cpu_buffer *b = weft__zalloc(device->ctx, sizeof *b);
     if (!b) return weft__fail_oom(device->ctx, sizeof *b, "a buffer");
     b->base.bytes = bytes;
-    bool ours = device->ctx && device->ctx->alloc; /* a user's allocator must see every allocation */
+    bool ours = device->ctx && device->ctx->caller.alloc; /* a user's allocator must see every allocation */
     if (!(bytes >= HUGE_PAGE && !ours && map_huge(b, bytes)))
         b->base.host = weft__alloc_aligned(device->ctx, bytes);
     if (!b->base.host) {
@@ -213,18 +215,15 @@ void weft__cpu_fault(weft_fault *fault, weft_fault_kind kind, const char *path, 
 static int cpu_threads_of(const weft_executable *executable) { return executable->threads; }
 
 static const weft_device_extras extras = {
-    .outline = cpu_outline,
     .memory_free = cpu_memory_free,
     .threads_of = cpu_threads_of,
     .set_timing = cpu_set_timing,
     .timings = cpu_timings,
 };
 
-const weft_device_ops weft__device_cpu = {
+static const weft_device_ops ops = {
     .name = "cpu",
     .extras = &extras,
-    .describe = cpu_describe,
-    .open = cpu_open,
     .close = cpu_close,
     .check_dtype = cpu_check_dtype,
     .buffer_new = cpu_buffer_new,
@@ -238,4 +237,24 @@ const weft_device_ops weft__device_cpu = {
     .run = weft__cpu_run,
     .synchronize = cpu_synchronize,
     .take_fault = cpu_take_fault,
+};
+
+static const char *find_matmuls(char text[WEFT_COMPONENT_TEXT]) {
+    pthread_once(&detail_once, make_detail);
+    snprintf(text, WEFT_COMPONENT_TEXT, "%s", detail);
+    return strstr(detail, "own kernels") ? detail : NULL;
+}
+
+static const weft_device_component components[] = {{"matmuls", "oneDNN 2, MKL, OpenBLAS",
+                                                    "Debian: libdnnl2, libopenblas0; PyPI: mkl",
+                                                    "Weft's own kernels compute matmuls", find_matmuls},
+                                                   {.name = NULL}};
+
+const weft_device_module weft__device_cpu = {
+    .ops = &ops,
+    .serves = "every processor",
+    .components = components,
+    .describe = cpu_describe,
+    .open = cpu_open,
+    .outline = cpu_outline,
 };

@@ -80,6 +80,10 @@ void weft__cuda_compiler_open(weft__cuda *d);
 
 extern const weft_gpu_program_functions weft__cuda_program;
 
+/* ---- components.c ---- */
+
+extern const weft_device_component weft__cuda_components[];
+
 /* ---- outline.c ---- */
 
 /* Outlines a card that is described (gpu/card/card.h), with its libraries. Opens nothing. */

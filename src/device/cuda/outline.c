@@ -1,7 +1,7 @@
-/* The CUDA device as it is for a card that is only described: which heavy operations it takes, and which of
- * them cuBLASLt and cuDNN compute. The libraries are not opened. So it is assumed that they grant each
- * problem that Weft would offer to them, and that epilogues are worth it which were so on a card. Must not
- * know: drivers. Read next: gpu/card/card.h, device/null/null.c. */
+/* The CUDA device as it is for a card that is only described. It says which heavy operations the card takes,
+ * and which of them cuBLASLt and cuDNN compute. The libraries are not opened. So it is assumed that they
+ * grant each problem that Weft would offer to them. Epilogues are used that paid on a card. Must not know:
+ * drivers. Read next: gpu/card/card.h, device/null/null.c. */
 #include <stdio.h>
 
 #include "device/cuda/blas/blas.h"

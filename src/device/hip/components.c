@@ -1,7 +1,5 @@
 /* The components of HIP, and whether each is installed. No component is needed to answer.
  * Must not know: what a component does. Read next: devices.c, docs/devices.md. */
-#include "device/hip/components.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -37,23 +35,32 @@ static const char *find_blas(char text[WEFT_COMPONENT_TEXT]) {
     return NULL;
 }
 
-bool weft__hip_component(const char *name, char text[WEFT_COMPONENT_TEXT]) {
-    const char *why;
-    text[0] = 0;
-    if (strcmp(name, "card") == 0) {
-        why = find_cards(text);
-    } else if (strcmp(name, "hipBLASLt") == 0) {
-        why = find_blas(text);
-    } else if (strcmp(name, "RCCL") == 0) {
-        why = weft__nccl_open(&weft__rccl);
-        if (!why) weft__nccl_name(&weft__rccl, text);
-    } else if (strcmp(name, "runtime") == 0) {
-        why = weft__hip_open_library();
-        if (!why) weft__hip_version(text);
-    } else {
-        why = weft__hip_open_compiler();
-        if (!why) weft__hiprtc_version(text);
-    }
-    if (why) snprintf(text, WEFT_COMPONENT_TEXT, "%s", why);
-    return !why;
+static const char *find_rccl(char text[WEFT_COMPONENT_TEXT]) {
+    const char *why = weft__nccl_open(&weft__rccl);
+    if (!why) weft__nccl_name(&weft__rccl, text);
+    return why;
 }
+
+static const char *find_runtime(char text[WEFT_COMPONENT_TEXT]) {
+    const char *why = weft__hip_open_library();
+    if (!why) weft__hip_version(text);
+    return why;
+}
+
+static const char *find_compiler(char text[WEFT_COMPONENT_TEXT]) {
+    const char *why = weft__hip_open_compiler();
+    if (!why) weft__hiprtc_version(text);
+    return why;
+}
+
+const weft_device_component weft__hip_components[] = {
+    {"runtime", "ROCm 5", "AMD: hip-runtime-amd; Debian: libamdhip64-5",
+     "there is no HIP device; opencl and webgpu may serve the card", find_runtime},
+    {"card", "gfx900", "the driver amdgpu of Linux; the groups render and video", "there is no HIP device",
+     find_cards},
+    {"hipRTC", "that of the runtime", "AMD: hip-runtime-amd; Debian: libhiprtc-builtins5",
+     "there is no HIP device; opencl serves the card", find_compiler},
+    {"hipBLASLt", "0.7 (ROCm 6.1)", "AMD: hipblaslt", "Weft's own kernels compute matmuls", find_blas},
+    {"RCCL", "2; 2.14 for several processes", "AMD: rccl", "the host adds the gradients of several cards",
+     find_rccl},
+    {.name = NULL}};

@@ -40,6 +40,10 @@ typedef struct weft__hip_hooks {
 } weft__hip_hooks;
 extern weft__hip_hooks weft__hip_hook;
 
+/* ---- components.c ---- */
+
+extern const weft_device_component weft__hip_components[];
+
 /* ---- telemetry.c ---- */
 
 bool weft__hip_telemetry(const weft_device *device, weft_telemetry *telemetry);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "device/interp/interp.h"
+#include "device/module.h"
 
 #define GUARD_BYTE 0xA5
 #define FRESH_BYTE 0xFF /* NaN in every float format, -1 in every signed integer */
@@ -20,8 +21,8 @@ static weft_interp *interp_of(weft_device *device) { return (weft_interp *)devic
 
 /* ---- the device ---- */
 
-static void interp_describe(int i, weft_device_description *d) {
-    (void)i;
+static void interp_describe(const weft_device_module *module, int i, weft_device_description *d) {
+    (void)module, (void)i;
     *d = (weft_device_description){.name = "interp",
                                    .detail =
                                        "interpreter of kernels in f64, checks indices and races (for tests)",
@@ -29,12 +30,12 @@ static void interp_describe(int i, weft_device_description *d) {
                                    .threads = 1};
 }
 
-static weft_status open_interp(weft_context *ctx, const char *selector, const weft_open_options *options,
-                               weft_device **device) {
+static weft_status open_interp(const weft_device_module *module, weft_context *ctx, const char *selector,
+                               const weft_open_options *options, weft_device **device) {
     (void)selector, (void)options;
-    weft_interp *d = weft__testing_open(ctx, &weft__device_interp, sizeof *d);
+    weft_interp *d = weft__testing_open(ctx, module->ops, sizeof *d);
     if (!d) return WEFT_ERR_OOM;
-    d->random = ctx ? ctx->seed : 0;
+    d->random = ctx ? ctx->random.seed : 0;
     *device = &d->base;
     return WEFT_OK;
 }
@@ -285,11 +286,9 @@ static const weft_device_extras extras = {
     .timings = timings,
 };
 
-const weft_device_ops weft__device_interp = {
+static const weft_device_ops ops = {
     .name = "interp",
     .extras = &extras,
-    .describe = interp_describe,
-    .open = open_interp,
     .close = weft__testing_close,
     .check_dtype = weft__testing_check_dtype,
     .buffer_new = buffer_new,
@@ -303,4 +302,10 @@ const weft_device_ops weft__device_interp = {
     .run = interp_run,
     .synchronize = weft__testing_synchronize,
     .take_fault = take_fault,
+};
+
+const weft_device_module weft__device_interp = {
+    .ops = &ops,
+    .describe = interp_describe,
+    .open = open_interp,
 };

@@ -9,6 +9,7 @@
 
 #include "device/gpu/backend/program.h"
 #include "device/gpu/card/card.h"
+#include "device/module.h"
 #include "device/null/null.h"
 #include "device/testing.h"
 
@@ -30,15 +31,18 @@ typedef struct null_executable {
     int launches;
 } null_executable;
 
-static void null_describe(int i, weft_device_description *d) {
-    (void)i;
+static void null_describe(const weft_device_module *module, int i, weft_device_description *d) {
+    (void)module, (void)i;
     *d = (weft_device_description){.name = "null",
                                    .detail = "plans and logs, computes nothing (for tests)",
                                    .present = true,
                                    .threads = 1};
 }
 
-static int count_null(void) { return 1; }
+static int count_null(const weft_device_module *module) {
+    (void)module;
+    return 1;
+}
 
 /* Large cards. The number of work-groups in a launch depends on the card's units. */
 static const struct card {
@@ -58,8 +62,8 @@ static const struct card {
      {.dialect = WEFT_DIALECT_OPENCL, .lanes = 256, .units = 132, .local_bytes = 48 << 10, .f64 = true}},
 };
 
-static weft_status open_null(weft_context *ctx, const char *selector, const weft_open_options *options,
-                             weft_device **device) {
+static weft_status open_null(const weft_device_module *module, weft_context *ctx, const char *selector,
+                             const weft_open_options *options, weft_device **device) {
     const weft_target *target = NULL;
     for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
         if (strcmp(selector, cards[i].name) == 0) target = &cards[i].target;
@@ -69,7 +73,7 @@ static weft_status open_null(weft_context *ctx, const char *selector, const weft
             ctx, WEFT_ERR_DEVICE,
             "device \"null:%s\": choose \"null\", or \"null:cuda\" or \"null:opencl\" to plan for a card",
             selector);
-    null_device *d = weft__testing_open(ctx, &weft__device_null, sizeof *d);
+    null_device *d = weft__testing_open(ctx, module->ops, sizeof *d);
     if (!d) return WEFT_ERR_OOM;
     d->target = target;
     weft_status status = as ? weft__device_outline_of(ctx, selector + 3, &d->outline) : WEFT_OK;
@@ -312,11 +316,11 @@ static const weft_timing *timings(weft_device *device, const weft_executable *ex
 }
 
 const weft_null_counts *weft__null_counts(const weft_device *device) {
-    return device && device->ops == &weft__device_null ? &((const null_device *)device)->counts : NULL;
+    return device && device->ops == weft__device_null.ops ? &((const null_device *)device)->counts : NULL;
 }
 
 const weft_device_outline *weft__null_outline(const weft_device *device) {
-    const bool is_null = device && device->ops == &weft__device_null;
+    const bool is_null = device && device->ops == weft__device_null.ops;
     return is_null && ((const null_device *)device)->outline.takes ? &((const null_device *)device)->outline
                                                                    : NULL;
 }
@@ -337,17 +341,14 @@ static void null_close(weft_device *device) {
 }
 
 static const weft_device_extras extras = {
-    .count = count_null,
     .launches_of = launches_of,
     .set_timing = set_timing,
     .timings = timings,
 };
 
-const weft_device_ops weft__device_null = {
+static const weft_device_ops ops = {
     .name = "null",
     .extras = &extras,
-    .describe = null_describe,
-    .open = open_null,
     .close = null_close,
     .check_dtype = weft__testing_check_dtype,
     .buffer_new = buffer_new,
@@ -361,4 +362,12 @@ const weft_device_ops weft__device_null = {
     .run = null_run,
     .synchronize = weft__testing_synchronize,
     .take_fault = take_fault,
+};
+
+const weft_device_module weft__device_null = {
+    .ops = &ops,
+    .blank = true,
+    .count = count_null,
+    .describe = null_describe,
+    .open = open_null,
 };

@@ -66,7 +66,7 @@ static void opencl_devices_describe(weft__opencl_found *f, cl_platform_id platfo
     const cl_ulong type = opencl_devices_number(id, OPENCL_DEVICE_TYPE);
     *f = (weft__opencl_found){
         .gpu = {.cpu = type & OPENCL_DEVICE_TYPE_CPU,
-                .gpu = (type & OPENCL_DEVICE_TYPE_GPU) || weft__opencl_hook.cards,
+                .gpu = (type & OPENCL_DEVICE_TYPE_GPU) || weft__device_cards_hook,
                 .f64 = opencl_devices_number(id, OPENCL_DEVICE_DOUBLE_FP_CONFIG) != 0,
                 .shares_memory = opencl_devices_number(id, OPENCL_DEVICE_HOST_UNIFIED_MEMORY) != 0,
                 .units = (int)opencl_devices_number(id, OPENCL_DEVICE_MAX_COMPUTE_UNITS),

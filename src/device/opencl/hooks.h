@@ -8,7 +8,6 @@
 typedef struct weft__opencl_hooks {
     const char *library; /* opened instead of the system's library; NULL: the system's */
     const char *missing; /* this function is reported as missing */
-    bool cards;          /* processors count as graphics cards, and the machine has one */
     bool stores;         /* kernels are stored even if the driver stores them itself */
     int items;           /* CPUs get the kernels of cards, with so many work-items in a work-group */
 } weft__opencl_hooks;

@@ -1,9 +1,8 @@
-/* The OpenCL device: opening, errors, and the table of its functions.
+/* The OpenCL device: opening, errors, and its module.
  * Must not know: what kernels compute. Read next: memory.c, run.c, gpu/backend/backend.h. */
 #include <stdio.h>
 
 #include "device/opencl/opencl.h"
-#include "device/signals.h"
 
 static weft_gpu_trouble explain(weft_gpu_device *device, int error, char message[WEFT_GPU_MESSAGE]) {
     weft__opencl_error_name(error, message);
@@ -46,8 +45,8 @@ static void close_queue(weft_gpu_device *device) {
 }
 
 static const weft_gpu_backend backend = {
-    .ops = &weft__device_opencl,
     .devices = &weft__opencl_kind,
+    .signals = true,
     .device_bytes = sizeof(weft__opencl),
     .no_memory = OPENCL_MEM_OBJECT_ALLOCATION_FAILURE,
     .lost = OPENCL_DEVICE_NOT_AVAILABLE,
@@ -59,26 +58,7 @@ static const weft_gpu_backend backend = {
     .program = &weft__opencl_program,
 };
 
-/* ---- table of functions ---- */
-
-static int count(void) { return weft__gpu_count(&weft__opencl_kind); }
-
-static void opencl_describe(int i, weft_device_description *d) {
-    weft__gpu_describe(&weft__opencl_kind, i, d);
-}
-
-static weft_status outline(weft_context *ctx, const char *selector, weft_device_outline *out) {
-    return weft__gpu_outline(ctx, &weft__opencl_kind, selector, out);
-}
-
-static weft_status open_opencl(weft_context *ctx, const char *selector, const weft_open_options *options,
-                               weft_device **device) {
-    weft__signals signals;
-    weft__keep_signals(&signals);
-    const weft_status status = weft__gpu_open(ctx, &backend, selector, options, device);
-    weft__restore_signals(&signals);
-    return status;
-}
+/* ---- module ---- */
 
 static void set_timing(weft_device *device, bool on) {
     weft__opencl *d = weft__opencl_of(device);
@@ -94,33 +74,25 @@ static void set_timing(weft_device *device, bool on) {
 }
 
 static const weft_device_extras extras = {
-    .count = count,
-    .outline = outline,
+    WEFT_GPU_EXTRAS,
     .memory_free = weft__gpu_memory_left,
-    .launches_of = weft__gpu_launches_of,
-    .reads_rows = weft__gpu_reads_rows,
-    .run_rows = weft__gpu_run_rows,
     .set_timing = set_timing,
-    .timings = weft__gpu_timings,
-    .download_all = weft__gpu_download_all,
 };
 
-const weft_device_ops weft__device_opencl = {
+static const weft_device_ops ops = {
+    WEFT_GPU_OPS,
     .name = "opencl",
     .extras = &extras,
-    .describe = opencl_describe,
-    .open = open_opencl,
-    .close = weft__gpu_close,
-    .check_dtype = weft__gpu_check_dtype,
-    .buffer_new = weft__gpu_buffer_new,
-    .buffer_free = weft__gpu_buffer_free,
-    .upload = weft__gpu_upload,
-    .download = weft__gpu_download,
-    .zero = weft__gpu_buffer_zero,
     .takes = weft__gpu_device_takes,
-    .build = weft__gpu_build,
-    .executable_free = weft__gpu_executable_free,
-    .run = weft__gpu_run,
-    .synchronize = weft__gpu_synchronize,
-    .take_fault = weft__gpu_take_fault,
+};
+
+const weft_device_module weft__device_opencl = {
+    WEFT_GPU_MODULE,
+    .ops = &ops,
+    .backend = &backend,
+    .serves = "processors and graphics cards with an OpenCL driver",
+    .chosen = "`opencl:1`, `opencl:NAME`",
+    .card = "opencl:gpu",
+    .components = weft__opencl_components,
+    .remark = weft__opencl_remark,
 };

@@ -34,6 +34,11 @@ void weft__opencl_compiler_open(weft__opencl *d);
  * first launches. */
 void weft__opencl_store_modules(weft__opencl *d);
 
+/* ---- components.c ---- */
+
+extern const weft_device_component weft__opencl_components[];
+int weft__opencl_remark(weft_text *line);
+
 /* ---- run.c ---- */
 
 extern const weft_gpu_program_functions weft__opencl_program;

@@ -90,7 +90,7 @@ static bool changes_variables(const weft_gpu_executable *e) {
 /* Returns whether to wait for each launch of this run. Drivers take seconds to make the code of a kernel at
  * its first launch. With a wait after each one, a stop takes effect between two kernels. */
 static bool is_cold(const weft__opencl *d, const opencl_executable *e) {
-    return !e->warm && d->gpu.base.ctx->interrupted && !changes_variables(&e->gpu);
+    return !e->warm && d->gpu.base.ctx->caller.interrupted && !changes_variables(&e->gpu);
 }
 
 static weft_status opencl_run_run(weft_gpu_device *device, weft_gpu_executable *executable) {

@@ -1,12 +1,10 @@
-/* Opens a WebGPU device, and is its entry in the registry.
+/* Opens a WebGPU device, and is its module.
  * Must not know: programs. Read next: webgpu.h, memory.c, run.c. */
 #include "device/webgpu/webgpu.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-#include "device/signals.h"
 
 /* ---- errors ---- */
 
@@ -191,8 +189,8 @@ static void webgpu_close(weft_gpu_device *device) {
 }
 
 static const weft_gpu_backend backend = {
-    .ops = &weft__device_webgpu,
     .devices = &weft__webgpu_kind,
+    .signals = true,
     .device_bytes = sizeof(weft__webgpu),
     .no_memory = WEBGPU_NO_MEMORY,
     .lost = WEBGPU_LOST,
@@ -204,26 +202,7 @@ static const weft_gpu_backend backend = {
     .program = &weft__webgpu_program,
 };
 
-/* ---- table of functions ---- */
-
-static int webgpu_count(void) { return weft__gpu_count(&weft__webgpu_kind); }
-
-static void webgpu_describe(int i, weft_device_description *d) {
-    weft__gpu_describe(&weft__webgpu_kind, i, d);
-}
-
-static weft_status webgpu_outline(weft_context *ctx, const char *selector, weft_device_outline *out) {
-    return weft__gpu_outline(ctx, &weft__webgpu_kind, selector, out);
-}
-
-static weft_status open_webgpu(weft_context *ctx, const char *selector, const weft_open_options *options,
-                               weft_device **device) {
-    weft__signals signals;
-    weft__keep_signals(&signals);
-    const weft_status status = weft__gpu_open(ctx, &backend, selector, options, device);
-    weft__restore_signals(&signals);
-    return status;
-}
+/* ---- module ---- */
 
 static void webgpu_set_timing(weft_device *device, bool on) {
     weft__webgpu *d = weft__webgpu_of(device);
@@ -231,33 +210,46 @@ static void webgpu_set_timing(weft_device *device, bool on) {
 }
 
 static const weft_device_extras extras = {
-    .count = webgpu_count,
-    .outline = webgpu_outline,
+    WEFT_GPU_EXTRAS,
     .memory_free = weft__gpu_memory_left,
-    .launches_of = weft__gpu_launches_of,
-    .reads_rows = weft__gpu_reads_rows,
-    .run_rows = weft__gpu_run_rows,
     .set_timing = webgpu_set_timing,
-    .timings = weft__gpu_timings,
-    .download_all = weft__gpu_download_all,
 };
 
-const weft_device_ops weft__device_webgpu = {
+static const weft_device_ops ops = {
+    WEFT_GPU_OPS,
     .name = "webgpu",
     .extras = &extras,
-    .describe = webgpu_describe,
-    .open = open_webgpu,
-    .close = weft__gpu_close,
-    .check_dtype = weft__gpu_check_dtype,
-    .buffer_new = weft__gpu_buffer_new,
-    .buffer_free = weft__gpu_buffer_free,
-    .upload = weft__gpu_upload,
-    .download = weft__gpu_download,
-    .zero = weft__gpu_buffer_zero,
     .takes = weft__gpu_device_takes,
-    .build = weft__gpu_build,
-    .executable_free = weft__gpu_executable_free,
-    .run = weft__gpu_run,
-    .synchronize = weft__gpu_synchronize,
-    .take_fault = weft__gpu_take_fault,
+};
+
+static const weft_device_alias aliases[] = {
+    {"vulkan", "Vulkan"}, {"metal", "Metal"}, {"dx12", "Direct3D 12"}, {NULL, NULL}};
+
+static const char *find_library(char text[WEFT_COMPONENT_TEXT]) {
+    const char *why = weft__webgpu_open_library();
+    if (!why) snprintf(text, WEFT_COMPONENT_TEXT, "%s", weft__webgpu_library_name());
+    return why;
+}
+
+static const char *find_driver(char text[WEFT_COMPONENT_TEXT]) {
+    return weft__gpu_find_devices(&weft__webgpu_kind, text);
+}
+
+static const weft_device_component components[] = {
+    {"library", "wgpu-native 29", "make webgpu; PyPI: wgpu 0.32.0", "there is no WebGPU device",
+     find_library},
+    {"driver", "Vulkan 1.1, Metal, Direct3D 12",
+     "the driver of the card; Debian: mesa-vulkan-drivers (also computes on the processor)",
+     "there is no WebGPU device", find_driver},
+    {.name = NULL}};
+
+const weft_device_module weft__device_webgpu = {
+    WEFT_GPU_MODULE,
+    .ops = &ops,
+    .backend = &backend,
+    .serves = "graphics cards with Vulkan, Metal or Direct3D 12",
+    .chosen = "`webgpu:1`, `webgpu:NAME`",
+    .card = "webgpu:gpu",
+    .aliases = aliases,
+    .components = components,
 };

@@ -122,11 +122,6 @@ static weft_status decode_metaspace(weft__part *p, weft__decoding *d, const char
 
 /* ---- Replace, Strip, BPEDecoder ---- */
 
-static weft_status read_replace(weft__reader *r, const json_t *json, weft__part *p) {
-    WEFT_TRY(weft__read_pattern(r, json, &p->regex));
-    return weft__read_text(r, json, "content", &p->text);
-}
-
 static weft_status decode_replace(weft__part *p, weft__decoding *d, const char *text, size_t bytes,
                                   weft__buffer *out) {
     bool valid = true;
@@ -204,7 +199,7 @@ const weft__part_type weft__decoders[] = {
     {.name = "Fuse", .decode = decode_fuse},
     {.name = "WordPiece", .read = read_wordpiece, .decode = decode_wordpiece},
     {.name = "Metaspace", .read = read_metaspace, .decode = decode_metaspace},
-    {.name = "Replace", .read = read_replace, .decode = decode_replace},
+    {.name = "Replace", .read = weft__read_replace, .decode = decode_replace},
     {.name = "Strip", .read = read_strip, .decode = decode_strip},
     {.name = "BPEDecoder", .read = read_bpe, .decode = decode_bpe},
     {0},

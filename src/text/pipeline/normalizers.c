@@ -60,7 +60,7 @@ static weft_status run_strip(weft__part *p, const char *text, size_t bytes, weft
     return WEFT_OK;
 }
 
-static weft_status read_replace(weft__reader *r, const json_t *json, weft__part *p) {
+weft_status weft__read_replace(weft__reader *r, const json_t *json, weft__part *p) {
     WEFT_TRY(weft__read_pattern(r, json, &p->regex));
     return weft__read_text(r, json, "content", &p->text);
 }
@@ -138,7 +138,7 @@ const weft__part_type weft__normalizers[] = {
     {.name = "Lowercase", .normalize = run_lowercase},
     {.name = "Strip", .read = read_strip, .normalize = run_strip},
     {.name = "StripAccents", .normalize = run_strip_accents},
-    {.name = "Replace", .read = read_replace, .normalize = weft__run_replace},
+    {.name = "Replace", .read = weft__read_replace, .normalize = weft__run_replace},
     {.name = "Prepend", .read = read_prepend, .normalize = run_prepend},
     {.name = "BertNormalizer", .read = read_bert, .normalize = weft__normalize_bert},
     {.name = "Precompiled", .read = read_precompiled, .normalize = weft__charsmap_run},

@@ -1,11 +1,11 @@
 /* The private interface of tokenizers that others have published: a pipeline that tokenizer.json of Hugging
  * Face's library `tokenizers` describes. A text passes these stages:
  *
- *   added tokens     are cut out (added_tokens.c): <|endoftext|> and others that the model does not make
- *   normalizers      change the text (normalizers.c, unicode.c, charsmap.c)
- *   pre-tokenizers   cut it into words (pre_tokenizers.c, split.c)
- *   model            turns each word into ids (model_*.c)
- *   post-processor   adds special tokens, if the caller wants them (post_processor.c)
+ *     added tokens     are cut out (added_tokens.c): <|endoftext|> and others that the model does not make
+ *     normalizers      change the text (normalizers.c, unicode.c, charsmap.c)
+ *     pre-tokenizers   cut it into words (pre_tokenizers.c, split.c)
+ *     model            turns each word into ids (model_*.c)
+ *     post-processor   adds special tokens, if the caller wants them (post_processor.c)
  *
  * Decoders turn ids back into text, id by id (decoders.c). The names and the behaviour of all parts are those
  * of the crate `tokenizers` 0.22 (github.com/huggingface/tokenizers). Texts get the same ids.
@@ -326,6 +326,7 @@ weft_status weft__read_size(const weft__reader *r, const json_t *json, const cha
 weft_status weft__read_text(const weft__reader *r, const json_t *json, const char *key, weft__buffer *value);
 /* Reads {"String": ...} or {"Regex": ...}. A plain string is text, too. */
 weft_status weft__read_pattern(const weft__reader *r, const json_t *json, weft__regex **value);
+weft_status weft__read_replace(weft__reader *r, const json_t *json, weft__part *p);
 /* Reads the name of a value; `names` ends with NULL. */
 weft_status weft__read_choice(const weft__reader *r, const json_t *json, const char *key,
                               const char *const *names, int *value);

@@ -168,7 +168,7 @@ static weft_status list_object(weft__reader *r, const json_t *vocabulary, listed
                                      "vocab: the id of '%.40s' must be a number from 0 on", key);
         if (json_integer_value(value) > most) most = json_integer_value(value);
     }
-    if ((uint64_t)(most + 1) > json_object_size(vocabulary) + HOLES_MAX || most >= INT32_MAX)
+    if (most >= INT32_MAX || (uint64_t)(most + 1) > json_object_size(vocabulary) + HOLES_MAX)
         return weft__reader_fail(r, WEFT_ERR_FORMAT, "vocab: id %lld is too large for %zu tokens",
                                  (long long)most, json_object_size(vocabulary));
     *count = (size_t)(most + 1);

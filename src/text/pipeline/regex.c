@@ -1,14 +1,14 @@
 /* Regular expressions of published tokenizers, run by PCRE2. They are written for Oniguruma with Ruby's
  * syntax. Where the two differ, the pattern is rewritten:
  *
- *   \s \w      the properties of Unicode; PCRE2's \s has U+180E, and its \w lacks marks
- *   \h \v \uX  a hexadecimal digit, the vertical tab, a code point
- *   \p{Han}    the script; in PCRE2 10.40 and later also its script extensions
- *   [a[bc]]    a class within a class
- *   x{1,3}+    repeats x{1,3}; in PCRE2 it is possessive
- *   {,3}       {0,3}
- *   (?m)       the dot matches newlines
- *   ^ $        match at lines (PCRE2_MULTILINE)
+ *     \s \w      the properties of Unicode; PCRE2's \s has U+180E, and its \w lacks marks
+ *     \h \v \uX  a hexadecimal digit, the vertical tab, a code point
+ *     \p{Han}    the script; in PCRE2 10.40 and later also its script extensions
+ *     [a[bc]]    a class within a class
+ *     x{1,3}+    repeats x{1,3}; in PCRE2 it is possessive
+ *     {,3}       {0,3}
+ *     (?m)       the dot matches newlines
+ *     ^ $        match at lines (PCRE2_MULTILINE)
  *
  * Constructs that cannot be rewritten are refused by name. Must not know: what patterns are for. Read next:
  * split.c. */

@@ -83,16 +83,6 @@ weft_status weft__jinja_filter_items(jinja_run *run, const jinja_call *call, jin
     return WEFT_OK;
 }
 
-weft_status weft__jinja_filter_attr(jinja_run *run, const jinja_call *call, jinja_value *out) {
-    jinja_string name;
-    WEFT_TRY(weft__jinja_to_string(run, &call->args[0], &name));
-    if (call->object.kind == JINJA_DICT) { /* jinja2 looks for attributes only, which no dict has */
-        *out = weft__jinja_undefined(name);
-        return WEFT_OK;
-    }
-    return weft__jinja_attribute(run, &call->object, name, out);
-}
-
 /* The attribute of an item, if an attribute was asked for. */
 static weft_status item_key(jinja_run *run, const jinja_value *item, const jinja_value *attribute,
                             jinja_value *out) {

@@ -102,23 +102,6 @@ weft_status weft__jinja_filter_indent(jinja_run *run, const jinja_call *call, ji
     return weft__jinja_string(run, &text, out);
 }
 
-weft_status weft__jinja_filter_wordcount(jinja_run *run, const jinja_call *call, jinja_value *out) {
-    jinja_string s;
-    int64_t count = 0;
-    bool within = false;
-    WEFT_TRY(weft__jinja_to_string(run, &call->object, &s));
-    WEFT_TRY(weft__jinja_work(run, s.bytes / 64));
-    for (size_t at = 0; at < s.bytes;) {
-        uint32_t c;
-        at += weft__read_point(s.text, s.bytes, at, &c);
-        const bool word = weft__is_word(c);
-        count += word && !within;
-        within = word;
-    }
-    *out = weft__jinja_int(count);
-    return WEFT_OK;
-}
-
 /* As transformers' tojson: json.dumps(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False).
  */
 weft_status weft__jinja_filter_tojson(jinja_run *run, const jinja_call *call, jinja_value *out) {

@@ -1,5 +1,5 @@
 /* Cuts a template into texts, tags and their tokens. White space around tags goes as in jinja2 with
- * trim_blocks (the newline after a tag) and lstrip_blocks (the blanks between the start of a line and a tag);
+ * trim_blocks (the newline after a tag) and lstrip_blocks (the blanks between the start of a line and a tag).
  * "-" removes all of it, "+" keeps it.
  *
  * Must not know: what tokens mean. Read next: parser.c. */

@@ -43,13 +43,6 @@ weft_status weft__jinja_method_values(jinja_run *run, const jinja_call *call, ji
     return halves(run, call->object.as.dict, false, out);
 }
 
-weft_status weft__jinja_method_cycle(jinja_run *run, const jinja_call *call, jinja_value *out) {
-    const size_t count = call->all->positional;
-    if (count == 0) return weft__jinja_fail(run, WEFT_ERR_FORMAT, "cycle needs values");
-    *out = call->all->values[call->object.as.loop->index % count];
-    return WEFT_OK;
-}
-
 /* ---- searching ---- */
 
 /* The object and the first argument, which must be strings. */
@@ -62,13 +55,12 @@ static weft_status two_strings(jinja_run *run, const jinja_call *call, jinja_str
     return weft__jinja_work(run, s->bytes / 64 * (1 + part->bytes / 64));
 }
 
-/* Finds the first or last place; SIZE_MAX: none. */
-static weft_status find(jinja_run *run, const jinja_call *call, bool last, size_t *out) {
+/* Finds the first place; SIZE_MAX: none. */
+static weft_status find(jinja_run *run, const jinja_call *call, size_t *out) {
     jinja_string s, part;
     WEFT_TRY(two_strings(run, call, &s, &part));
     *out = weft__jinja_search(s, part, 0);
-    for (size_t at = *out; last && at != SIZE_MAX; at = weft__jinja_search(s, part, at + 1)) *out = at;
-    return weft__jinja_work(run, last ? s.bytes / 8 : 0);
+    return WEFT_OK;
 }
 
 static int64_t place(const jinja_call *call, size_t at) {
@@ -78,14 +70,7 @@ static int64_t place(const jinja_call *call, size_t at) {
 
 weft_status weft__jinja_method_find(jinja_run *run, const jinja_call *call, jinja_value *out) {
     size_t at;
-    WEFT_TRY(find(run, call, false, &at));
-    *out = weft__jinja_int(place(call, at));
-    return WEFT_OK;
-}
-
-weft_status weft__jinja_method_rfind(jinja_run *run, const jinja_call *call, jinja_value *out) {
-    size_t at;
-    WEFT_TRY(find(run, call, true, &at));
+    WEFT_TRY(find(run, call, &at));
     *out = weft__jinja_int(place(call, at));
     return WEFT_OK;
 }
@@ -105,7 +90,7 @@ static weft_status count_items(jinja_run *run, const jinja_call *call, size_t *c
 weft_status weft__jinja_method_index(jinja_run *run, const jinja_call *call, jinja_value *out) {
     size_t count = 0, first = SIZE_MAX;
     const bool text = call->object.kind == JINJA_STRING;
-    WEFT_TRY(text ? find(run, call, false, &first) : count_items(run, call, &count, &first));
+    WEFT_TRY(text ? find(run, call, &first) : count_items(run, call, &count, &first));
     if (first == SIZE_MAX) return weft__jinja_fail(run, WEFT_ERR_FORMAT, "index: the value is not there");
     *out = weft__jinja_int(text ? place(call, first) : (int64_t)first);
     return WEFT_OK;
@@ -323,37 +308,14 @@ weft_status weft__jinja_method_splitlines(jinja_run *run, const jinja_call *call
     return WEFT_OK;
 }
 
-/* ---- what a string is made of ---- */
-
-typedef struct character_counts {
-    size_t all, letters, digits, spaces, upper, lower;
-} character_counts;
-
-static weft_status count_characters(jinja_run *run, jinja_string s, character_counts *out) {
-    *out = (character_counts){0};
-    for (size_t at = 0; at < s.bytes; out->all++) {
+weft_status weft__jinja_method_isdigit(jinja_run *run, const jinja_call *call, jinja_value *out) {
+    const jinja_string s = call->object.as.string;
+    bool digits = s.bytes > 0;
+    for (size_t at = 0; at < s.bytes && digits;) {
         uint32_t c;
         at += weft__read_point(s.text, s.bytes, at, &c);
-        const utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
-        out->letters += category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
-        out->digits += category == UTF8PROC_CATEGORY_ND;
-        out->spaces += weft__is_space(c) || (c >= 0x1c && c <= 0x1f);
-        out->upper += category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LT;
-        out->lower += category == UTF8PROC_CATEGORY_LL;
+        digits = utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_ND;
     }
+    *out = weft__jinja_bool(digits);
     return weft__jinja_work(run, s.bytes / 16);
 }
-
-#define CHARACTER_TEST(name, condition)                                                                      \
-    weft_status weft__jinja_method_##name(jinja_run *run, const jinja_call *call, jinja_value *out) {        \
-        character_counts n;                                                                                  \
-        WEFT_TRY(count_characters(run, call->object.as.string, &n));                                         \
-        *out = weft__jinja_bool(condition);                                                                  \
-        return WEFT_OK;                                                                                      \
-    }
-
-CHARACTER_TEST(isalpha, n.all &&n.letters == n.all)
-CHARACTER_TEST(isdigit, n.all &&n.digits == n.all)
-CHARACTER_TEST(isspace, n.all &&n.spaces == n.all)
-CHARACTER_TEST(islower, n.lower && !n.upper)
-CHARACTER_TEST(isupper, n.upper && !n.lower)

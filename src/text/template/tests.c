@@ -59,43 +59,21 @@ weft_status weft__jinja_test_sameas(jinja_run *run, const jinja_call *call, jinj
     return call->object.kind == call->args[0].kind ? compare(run, call, OP2('=', '='), out) : WEFT_OK;
 }
 
-/* Whether the object divided by a number leaves this remainder. */
-static weft_status remainder_is(jinja_run *run, const jinja_call *call, const jinja_value *by, int64_t wanted,
-                                jinja_value *out) {
-    const jinja_value expected = weft__jinja_int(wanted);
+/* Whether the object divided by 2 leaves this remainder. */
+static weft_status remainder_is(jinja_run *run, const jinja_call *call, int64_t wanted, jinja_value *out) {
+    const jinja_value two = weft__jinja_int(2), expected = weft__jinja_int(wanted);
     jinja_value rest;
     bool equal;
-    WEFT_TRY(weft__jinja_binary(run, '%', &call->object, by, &rest));
+    WEFT_TRY(weft__jinja_binary(run, '%', &call->object, &two, &rest));
     WEFT_TRY(weft__jinja_equal(run, &rest, &expected, &equal));
     *out = weft__jinja_bool(equal);
     return WEFT_OK;
 }
 
 weft_status weft__jinja_test_even(jinja_run *run, const jinja_call *call, jinja_value *out) {
-    return remainder_is(run, call, &(jinja_value){JINJA_INT, {.integer = 2}}, 0, out);
+    return remainder_is(run, call, 0, out);
 }
 
 weft_status weft__jinja_test_odd(jinja_run *run, const jinja_call *call, jinja_value *out) {
-    return remainder_is(run, call, &(jinja_value){JINJA_INT, {.integer = 2}}, 1, out);
-}
-
-weft_status weft__jinja_test_divisibleby(jinja_run *run, const jinja_call *call, jinja_value *out) {
-    return remainder_is(run, call, &call->args[0], 0, out);
-}
-
-static weft_status test_case(jinja_run *run, const jinja_call *call, jinja_function function,
-                             jinja_value *out) {
-    jinja_call text = *call;
-    jinja_string s;
-    WEFT_TRY(weft__jinja_to_string(run, &call->object, &s));
-    text.object = weft__jinja_text(s.text, s.bytes);
-    return function(run, &text, out);
-}
-
-weft_status weft__jinja_test_lower(jinja_run *run, const jinja_call *call, jinja_value *out) {
-    return test_case(run, call, weft__jinja_method_islower, out);
-}
-
-weft_status weft__jinja_test_upper(jinja_run *run, const jinja_call *call, jinja_value *out) {
-    return test_case(run, call, weft__jinja_method_isupper, out);
+    return remainder_is(run, call, 1, out);
 }

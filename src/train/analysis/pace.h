@@ -20,10 +20,10 @@ weft_status weft__pace_steps(weft__config *config, double seconds, weft__pace *p
 
 /* Sets the size of a gpt for a text, then train.steps as weft__pace_steps does. Keys that the user set stay.
  *
- * A model is larger than the default only if the time lasts for 20 tokens for each of its parameters, the
- * ratio of Hoffmann et al., "Training Compute-Optimal Large Language Models" (2022), and if the text is not
- * read more than 10 times. The learning rate falls with the width, as in Yang et al., "Tensor Programs V"
- * (2022). */
+ * A model is larger than the default only if the time lasts for 20 tokens for each of its parameters, and if
+ * the text is not read more than 10 times. The ratio is that of Hoffmann et al., "Training Compute-Optimal
+ * Large Language Models" (2022). The learning rate falls with the width, as in Yang et al., "Tensor Programs
+ * V" (2022). */
 weft_status weft__pace_text(weft__config *config, double seconds, weft__pace *pace);
 
 #endif

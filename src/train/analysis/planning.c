@@ -21,6 +21,7 @@ weft_status weft__planning_data(const weft__config *config, weft__dataset *datas
     if (!sized || access(config->data_path, R_OK) == 0)
         return weft__dataset_read(NULL, config, NULL, dataset);
     dataset->task = WEFT__TASK_LANGUAGE_MODEL;
+    dataset->source = weft__source_of(config);
     dataset->vocabulary = config->model_tokens ? config->model_tokens : config->model_vocab;
     return WEFT_OK;
 }

@@ -2,7 +2,9 @@
  *
  * First, both sides record the loss and all gradients of the first batch. This gives equal graphs. Every node
  * becomes an output. The first node whose values differ is the faulty one, since its inputs agree. Then both
- * sides run whole steps as training does, and their losses are compared.
+ * sides run whole steps as training does, and their losses are compared. A gradient may be 0 but for
+ * rounding, such as that of a bias when the batch is all data. Adam and RMSprop make whole steps of it, in a
+ * direction that says nothing about the device: then both sides make the steps of SGD.
  *
  * Must not know: how the result is shown. Read next: src/cli/verify.c. */
 #include <math.h>
@@ -25,6 +27,7 @@ typedef struct entry {
     /* entry of an addend, or -1; rounding errors scale with the addends, not with the sum */
     int addend;
     double most;
+    bool gradient;    /* of a parameter */
     double tolerance; /* the largest tolerance of its dtype and of all its inputs */
 } entry;
 
@@ -169,6 +172,10 @@ static weft_status compute(weft__verify_side *side, const weft__config *config, 
     if (status == WEFT_OK && side->compute == WEFT_F16) roots[0] = weft_mul_scalar(roots[0], F16_SCALE);
     if (status == WEFT_OK) status = weft_gradient(roots[0], wrt, count, roots + 1);
     if (status == WEFT_OK) status = verify_gather(ctx, g, roots, count + 1);
+    for (size_t i = 1; status == WEFT_OK && i <= count; i++) {
+        const int n = entry_of(roots[i], ctx->visit);
+        if (n >= 0) g->list[n].gradient = true;
+    }
     weft__free(ctx, wrt);
     WEFT_TRY(status);
     weft_tensor **all = weft__array(ctx, g->count + 1, sizeof *all);
@@ -235,16 +242,19 @@ static void verify_describe(const weft__verification *v, const entry *e, const p
              v->side[0].device, weft__element(p->dtype, p->data[1], at), v->side[1].device, times);
 }
 
-/* Returns the difference of a node, in units of its tolerance. */
-static double judge(const pair *p, graph *g, size_t i, int64_t *at) {
+/* Returns the difference of a node, in units of its tolerance. *cancels: the node differs, and is 0 but for
+ * the rounding of its addends. */
+static double judge(const pair *p, graph *g, size_t i, int64_t *at, bool *cancels) {
     entry *e = &g->list[i];
     *at = 0;
+    *cancels = false;
     if (p->dtype == WEFT_BOOL) return flipped(p, at);
     const double most = furthest(p, at);
     const double tolerance = weft_dtype_is_float(p->dtype) ? e->tolerance : 0;
-    e->most = magnitude(p);
+    const double own = e->most = magnitude(p);
     if (e->addend >= 0 && g->list[e->addend].most > e->most) e->most = g->list[e->addend].most;
     if (most == 0) return 0;
+    *cancels = own <= tolerance * e->most;
     return tolerance > 0 && e->most > 0 ? most / (tolerance * e->most) : (double)INFINITY;
 }
 
@@ -259,7 +269,11 @@ static weft_status compare_node(weft__verification *v, graph *g, graph *other, s
     if (status == WEFT_OK) status = weft_read(t[1], data + bytes, bytes);
     if (status == WEFT_OK) {
         int64_t at;
-        const double times = judge(&p, g, i, &at);
+        bool cancels;
+        const char *layer = g->list[i].path;
+        const double times = judge(&p, g, i, &at, &cancels);
+        if (cancels && g->list[i].gradient && !v->cancels[0])
+            snprintf(v->cancels, sizeof v->cancels, "%s", layer && *layer ? layer : "the model");
         if (times > v->worst) {
             v->worst = times;
             verify_describe(v, &g->list[i], &p, at, times, v->worst_node, sizeof v->worst_node);
@@ -326,6 +340,19 @@ static weft_status compare_steps(weft__verification *v, const weft__config *conf
     return WEFT_OK;
 }
 
+/* Exchanges the optimizers, if theirs would make steps of rounding errors. */
+static weft_status use_sgd(weft__verification *v, weft__config *config) {
+    v->with_sgd = v->cancels[0] && config->optimizer_type != WEFT__OPTIMIZER_SGD;
+    if (!v->with_sgd) return WEFT_OK;
+    config->optimizer_type = WEFT__OPTIMIZER_SGD;
+    for (int s = 0; s < 2; s++) {
+        weft_optimizer_free(v->side[s].model.optimizer);
+        WEFT_TRY(
+            weft__model_optimizer(&v->side[s].model, config, v->steps + (uint64_t)config->schedule_warmup));
+    }
+    return WEFT_OK;
+}
+
 weft_status weft__verify(weft__verification *v, weft__config *config) {
     graph g[2] = {{0}};
     weft_scope *scope[2] = {NULL};
@@ -341,6 +368,7 @@ weft_status weft__verify(weft__verification *v, weft__config *config) {
     }
     for (int s = 0; s < 2 && status == WEFT_OK && config->data_streams; s++)
         status = weft_streams_restart(v->side[s].model.module); /* comparing the nodes advanced the streams */
+    if (status == WEFT_OK && !v->differs) status = use_sgd(v, config);
     return status == WEFT_OK ? compare_steps(v, config) : status;
 }
 

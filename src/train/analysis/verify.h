@@ -25,6 +25,8 @@ typedef struct weft__verification {
     char worst_node[256];
     bool differs;
     char difference[1024]; /* the first node outside its tolerance, or the step whose losses differ */
+    char cancels[256];     /* the layer of a gradient that is 0 but for rounding; "": there is none */
+    bool with_sgd;         /* so the steps are those of SGD */
     double loss[2];        /* losses of the last step */
     double worst_loss;     /* largest relative difference of two losses */
 } weft__verification;

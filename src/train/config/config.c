@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "data/parse.h"
-#include "train/config/config.h"
+#include "train/source/source.h"
 
 /* One bit per model type, and the masks of the kinds. */
 enum {
@@ -42,8 +42,8 @@ static const char tasks[] = ""
 #include "train/config/choices.def"
     ;
 static const char sources[] = ""
-#define SOURCE(id, word, form, suffix) "|" word
-#include "train/config/choices.def"
+#define SOURCE(id, name) "|" #name
+#include "train/source/sources.def"
     ;
 static const char optimizers[] = ""
 #define OPTIMIZER(id, word) "|" word
@@ -512,8 +512,8 @@ static void config_follow(weft__config *config) {
         config->origin[WEFT__KEY_data_tokenizer] = WEFT__ORIGIN_FOUND;
     }
     const bool follows = config->data_path && weft__config_follows(config, WEFT__KEY_data_path);
-    const char *source = follows ? weft__config_source((weft__model_type)config->model_type,
-                                                       config->model_init, config->data_path)
+    const char *source = follows ? weft__source_guess((weft__model_type)config->model_type,
+                                                      config->model_init, config->data_path)
                                  : NULL;
     if (source && weaker(config, WEFT__KEY_data_source, WEFT__KEY_data_path)) {
         find_word(weft__config_rows[WEFT__KEY_data_source].choices, source, &config->data_source);
@@ -570,21 +570,23 @@ weft_status weft__config_blame(const weft__config *config, weft__config_key key,
 
 /* Refuses keys that the data source would ignore. */
 static weft_status check_targets(const weft__config *config) {
-    const bool inside = weft__config_form(config) == WEFT__FORM_TABLE;
+    const weft__source_kind *source = weft__source_of(config);
+    const bool inside = source->form == WEFT__FORM_TABLE || source->form == WEFT__FORM_TEXTS;
     static const weft__config_key names[] = {WEFT__KEY_data_target, WEFT__KEY_data_columns};
-    if (config->task == WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
+    char what[128];
+    if (source->form == WEFT__FORM_CORPUS) return WEFT_OK;
     if (inside && weft__config_given(config, WEFT__KEY_data_labels))
         return weft__config_blame(
             config, WEFT__KEY_data_labels,
             "csv and json files contain their targets: name the column or member in data.target");
-    if (weft__config_form(config) == WEFT__FORM_FOLDER) {
+    if (source->form == WEFT__FORM_FOLDER) {
+        snprintf(what, sizeof what,
+                 "%s take their classes from the names of their folders: leave this key out", source->plural);
         if (weft__config_given(config, WEFT__KEY_data_labels))
-            return weft__config_blame(
-                config, WEFT__KEY_data_labels,
-                "images take their classes from the names of their folders: leave this key out");
+            return weft__config_blame(config, WEFT__KEY_data_labels, what);
+        snprintf(what, sizeof what, "folders of %s have classes, not numbers to predict", source->plural);
         if (config->task == WEFT__TASK_REGRESSION && !weft__config_is(config, WEFT__TRAIT_NO_TARGETS))
-            return weft__config_blame(config, WEFT__KEY_task,
-                                      "folders of images have classes, not numbers to predict");
+            return weft__config_blame(config, WEFT__KEY_task, what);
     }
     for (int i = 0; i < 2 && !inside; i++)
         if (weft__config_given(config, names[i]))
@@ -616,7 +618,7 @@ static weft_status check_folds(const weft__config *config) {
 }
 
 static weft_status check_data(const weft__config *config) {
-    const bool text = weft__config_form(config) == WEFT__FORM_CORPUS;
+    const weft__source_kind *source = weft__source_of(config);
     if (!config->data_path && !config->published) /* a published model can be used without any */
         return weft__fail(NULL, config->file ? WEFT_ERR_FORMAT : WEFT_ERR_ARGUMENT,
                           "%s: data.path is missing: name the training data there or with --data PATH",
@@ -627,11 +629,11 @@ static weft_status check_data(const weft__config *config) {
             config, WEFT__KEY_task,
             "use language-model with language models such as gpt, and classification or regression "
             "with other models such as mlp");
-    if ((config->data_source == WEFT__SOURCE_TEXTS) != weft__config_is(config, WEFT__TRAIT_TEXTS))
+    if ((source->form == WEFT__FORM_TEXTS) != weft__config_is(config, WEFT__TRAIT_TEXTS))
         return weft__config_blame(
             config, WEFT__KEY_data_source,
             "an encoder learns from texts, and no other model does: leave this key out");
-    if (text != language)
+    if ((source->form == WEFT__FORM_CORPUS) != language)
         return weft__config_blame(
             config, WEFT__KEY_data_source,
             "use text, bytes or tokens with language models such as gpt, and other formats with "
@@ -640,7 +642,7 @@ static weft_status check_data(const weft__config *config) {
     if (config->model_image.count != 0 && config->model_image.count != 3)
         return weft__config_blame(config, WEFT__KEY_model_image,
                                   "give three numbers: channels, rows and columns");
-    if (config->model_image.count && weft__config_form(config) != WEFT__FORM_FOLDER &&
+    if (config->model_image.count && source->form != WEFT__FORM_FOLDER &&
         !weft__config_is(config, WEFT__TRAIT_IMAGES))
         return weft__config_blame(config, WEFT__KEY_model_image,
                                   "only cnn and resnet, and data.source images, use this key");
@@ -652,18 +654,7 @@ static weft_status check_data(const weft__config *config) {
             config, WEFT__KEY_data_val_fraction,
             "data.val_path names the validation data, so set this key to 0 or leave it out");
     WEFT_TRY(check_folds(config));
-    if (language && config->data_source == WEFT__SOURCE_TEXT &&
-        (config->data_tokenizer == WEFT_TOKENIZER_BPE || config->data_tokenizer == WEFT_TOKENIZER_PIPELINE) &&
-        !config->data_tokenizer_path)
-        return weft__config_blame(
-            config, WEFT__KEY_data_tokenizer,
-            "bpe and pipeline are read from files: name the folder in data.tokenizer_path");
-    if (config->data_source == WEFT__SOURCE_PREFERENCES && config->train_label_smoothing > 0)
-        return weft__config_blame(config, WEFT__KEY_train_label_smoothing,
-                                  "preferences have a label smoothing of their own: use dpo.label_smoothing");
-    if (config->data_source == WEFT__SOURCE_BYTES && config->data_tokenizer_path)
-        return weft__config_blame(config, WEFT__KEY_data_tokenizer_path,
-                                  "data.source bytes needs no tokenizer: leave this key out");
+    if (source->check) WEFT_TRY(source->check(config));
     return check_targets(config);
 }
 
@@ -725,12 +716,21 @@ static const struct {
     {WEFT__KEY_train_loss_scale, WEFT__KEY_train_precision, "f16"},
     {WEFT__KEY_train_loss_scale_every, WEFT__KEY_train_precision, "f16"},
     {WEFT__KEY_data_max_vocabulary, WEFT__KEY_data_tokenizer, "word"},
-    {WEFT__KEY_data_in_files, WEFT__KEY_data_source, "images|text|bytes|tokens"},
-    {WEFT__KEY_data_image_pixels, WEFT__KEY_data_source, "images"},
-    {WEFT__KEY_data_max_bytes, WEFT__KEY_data_source, "csv"},
     {WEFT__KEY_model_rotary_base, WEFT__KEY_model_positions, "rotary"},
     {WEFT__KEY_model_rotary_pairs, WEFT__KEY_model_positions, "rotary"},
 };
+
+/* Returns the key whose value does not use `key`; WEFT__KEY_COUNT: it is used. */
+static weft__config_key unused_by(const weft__config *config, weft__config_key key) {
+    char value[64];
+    int used;
+    if (weft__source_ignores(config, key)) return WEFT__KEY_data_source;
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
+        if (uses[i].key == key &&
+            !find_word(uses[i].words, weft__config_value(config, uses[i].by, value, sizeof value), &used))
+            return uses[i].by;
+    return WEFT__KEY_COUNT;
+}
 
 bool weft__config_unused(const weft__config *config, weft__config_key key, char why[128]) {
     const weft__model_type model = (weft__model_type)config->model_type;
@@ -741,17 +741,13 @@ bool weft__config_unused(const weft__config *config, weft__config_key key, char 
         snprintf(why, 128, "%s %s does not use it", strchr("aeiou", word[0]) ? "an" : "a", word);
         return true;
     }
-    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
-        int used;
-        if (uses[i].key != key) continue;
-        weft__config_value(config, key, value, sizeof value);
-        if (weft__config_usual(key, model, value)) return false; /* files of weft init have the default */
-        weft__config_value(config, uses[i].by, value, sizeof value);
-        if (find_word(uses[i].words, value, &used)) continue;
-        snprintf(why, 128, "%s %s does not use it", weft__config_rows[uses[i].by].key, value);
-        return true;
-    }
-    return false;
+    const weft__config_key by = unused_by(config, key);
+    if (by == WEFT__KEY_COUNT) return false;
+    weft__config_value(config, key, value, sizeof value);
+    if (weft__config_usual(key, model, value)) return false; /* files of weft init have the default */
+    weft__config_value(config, by, value, sizeof value);
+    snprintf(why, 128, "%s %s does not use it", weft__config_rows[by].key, value);
+    return true;
 }
 
 weft_status weft__config_resolve(weft__config *config) {

@@ -46,16 +46,9 @@ typedef enum weft__task {
 #include "train/config/choices.def"
 } weft__task;
 typedef enum weft__source {
-#define SOURCE(id, word, form, suffix) WEFT__SOURCE_##id,
-#include "train/config/choices.def"
+#define SOURCE(id, name) WEFT__SOURCE_##id,
+#include "train/source/sources.def"
 } weft__source;
-/* What the data of a source are. */
-typedef enum weft__form {
-    WEFT__FORM_CORPUS, /* text or tokens, for language models */
-    WEFT__FORM_TABLE,  /* the file of the inputs holds the targets, too */
-    WEFT__FORM_ARRAYS, /* numbers without names */
-    WEFT__FORM_FOLDER  /* a folder of files; its sub-folders are the classes */
-} weft__form;
 typedef enum weft__model_type {
 #define MODEL(id, name, kind, traits) WEFT__MODEL_##id,
 #include "train/model/models.def"
@@ -183,13 +176,6 @@ bool weft__config_remember(const weft__config *config);
 bool weft__config_follows(const weft__config *config, weft__config_key key);
 weft_status weft__config_check_path(const weft__config *config, weft__config_key key);
 weft_status weft__config_check_data(const weft__config *config);
-
-/* Returns the form of the configuration's data. */
-weft__form weft__config_form(const weft__config *config);
-/* Returns the data source that a file implies by its name, such as "csv" for "a.csv.gz", or by the keys of
- * its objects: texts, chats or preferences. `published`: the model is a published one, which learns texts in
- * JSON lines as chats, each with its end. NULL: none. */
-const char *weft__config_source(weft__model_type model, bool published, const char *path);
 
 /* Tells whether a key was given a value that this configuration does not use: the key belongs to other
  * models, or to another optimizer, schedule or precision. Then `why` gets the reason, such as "momentum is

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "data/parse.h"
-#include "train/config/config.h"
+#include "train/source/source.h"
 
 /* ---- one value ---- */
 
@@ -316,7 +316,7 @@ static void put_template(weft_text *out, const weft__preset *preset, const char 
 }
 
 char *weft__config_template(const weft__preset *preset, const char *data_path) {
-    const char *source = data_path ? weft__config_source(preset->model, false, data_path) : NULL;
+    const char *source = data_path ? weft__source_guess(preset->model, false, data_path) : NULL;
     const size_t room = data_path ? 4 * strlen(data_path) + 8 : 0;
     char *path = data_path ? malloc(room) : NULL;
     if (data_path && !path) return NULL;

@@ -1,5 +1,5 @@
-/* Classes that are whole numbers, but not those from 0 on, such as zip codes: the classes are the numbers
- * that occur, and have them as names. Must not know: files. Read next: dataset_csv.c. */
+/* Classes that are whole numbers, but not those from 0 on, such as zip codes. The classes are the numbers
+ * that occur, and the numbers are their names. Must not know: files. Read next: dataset_csv.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

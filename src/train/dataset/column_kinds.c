@@ -78,8 +78,8 @@ static bool category_parse(const weft__column *c, const char *cell, double *valu
 
 static int64_t category_inputs(const weft__column *c) { return (int64_t)c->level_count + c->other; }
 
-/* A value that training did not see has no input of its own. Without an input for others, all inputs are 0:
- * an input that was 0 in all of training would have a weight that nothing has trained. */
+/* A value that training did not see has no input of its own. Without an input for others, all inputs are 0.
+ * An input that was 0 in all of training would have a weight that nothing has trained. */
 static void category_put(const weft__column *c, double value, double *out) {
     if (value >= 0 && value < (double)category_inputs(c)) out[(int64_t)value] = 1;
 }

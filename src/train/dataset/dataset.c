@@ -1,5 +1,5 @@
 /* The data of a run: reads them, makes loaders, and writes the files that let a trained model be used without
- * its data. Must not know: formats (dataset_text.c, dataset_table.c). Read next: dataset_table.c. */
+ * its data. Must not know: formats (train/source). Read next: dataset_table.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,9 @@
 #define PATH_BYTES    4096
 #define TOKENIZER_MAX ((size_t)256 << 20) /* most bytes of tokenizer.json */
 
-static bool is_text(const weft__config *config) { return config->task == WEFT__TASK_LANGUAGE_MODEL; }
+static bool is_corpus(const weft__config *config) {
+    return weft__source_of(config)->form == WEFT__FORM_CORPUS;
+}
 
 static weft_status take_tokenizer(weft_context *ctx, const char *path, weft__dataset *dataset) {
     WEFT_TRY(weft_published_tokenizer(ctx, path, &dataset->tokenizer));
@@ -77,12 +79,6 @@ static weft_status load_tokenizer(weft_context *ctx, const char *run, weft__data
     return take_tokenizer(ctx, path, dataset);
 }
 
-/* Tells whether the run folder has a tokenizer: the data are text, or the run was given a tokenizer for its
- * tokens. */
-static bool has_tokenizer(const weft__config *config) {
-    return config->data_source != WEFT__SOURCE_TOKENS || config->data_tokenizer_path;
-}
-
 static weft_status given_tokenizer(weft_context *ctx, const weft__config *config, weft__dataset *dataset) {
     const char *path = config->data_tokenizer_path;
     char name[32];
@@ -99,18 +95,19 @@ weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, co
     memset(dataset, 0, sizeof *dataset);
     WEFT_TRY(weft__config_check_data(config));
     dataset->task = (weft__task)config->task;
+    dataset->source = weft__source_of(config);
     dataset->max_pixels = config->data_image_pixels;
-    if (!is_text(config)) {
+    if (!is_corpus(config)) {
         if (run) WEFT_TRY(weft__dataset_describe(ctx, config, run, dataset));
         return weft__dataset_read_tables(ctx, config, dataset);
     }
-    if (run && weft__is_run(run) && has_tokenizer(config))
+    if (run && weft__is_run(run) && weft__source_has_tokenizer(config))
         WEFT_TRY(load_tokenizer(ctx, run, dataset));
     else if (run && weft__is_run(run))
         WEFT_TRY(weft__dataset_check(ctx, run));
     else if (config->data_tokenizer_path)
         WEFT_TRY(given_tokenizer(ctx, config, dataset));
-    return weft__dataset_read_text(ctx, config, dataset);
+    return dataset->source->read(ctx, config, dataset);
 }
 
 void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
@@ -156,8 +153,7 @@ const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset) {
     return dataset->corpus ? weft_corpus_tokenizer(dataset->corpus) : NULL;
 }
 
-/* Returns NULL if the tokens are mapped. */
-static const int32_t *ids_of(const weft__dataset *dataset, weft__split split, size_t *count) {
+const int32_t *weft__dataset_ids(const weft__dataset *dataset, weft__split split, size_t *count) {
     static const weft_corpus_part parts[] = {WEFT_CORPUS_TRAIN, WEFT_CORPUS_VALIDATION, WEFT_CORPUS_TEST};
     if (dataset->corpus) return weft_corpus_ids(dataset->corpus, parts[split], count);
     *count = dataset->id_count[split];
@@ -167,9 +163,8 @@ static const int32_t *ids_of(const weft__dataset *dataset, weft__split split, si
 int64_t weft__dataset_samples(const weft__dataset *dataset, weft__split split) {
     size_t count = 0;
     if (dataset->chats) return dataset->packed[split].tokens;
-    if (dataset->task != WEFT__TASK_LANGUAGE_MODEL)
-        return dataset->x[split].rank > 0 ? dataset->x[split].shape[0] : 0;
-    (void)ids_of(dataset, split, &count);
+    if (dataset->x[split].rank > 0) return dataset->x[split].shape[0];
+    (void)weft__dataset_ids(dataset, split, &count);
     return (int64_t)count;
 }
 
@@ -189,6 +184,16 @@ bool weft__dataset_has(const weft__dataset *dataset, weft__split split) {
     return weft__dataset_samples(dataset, split) > (dataset->task == WEFT__TASK_LANGUAGE_MODEL);
 }
 
+weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, const char **why) {
+    const weft__source_kind *source = weft__source_of(config);
+    *why = NULL;
+    if (weft__config_given(config, WEFT__KEY_task) || config->task != WEFT__TASK_CLASSIFICATION ||
+        config->model_type != WEFT__MODEL_MLP || !source->guess_task || config->train_class_weights.count ||
+        config->train_label_smoothing > 0)
+        return WEFT_OK;
+    return source->guess_task(ctx, config, why);
+}
+
 void weft__dataset_unscale(const weft__dataset *d, double *values, int64_t rows) {
     for (int64_t i = 0; d->target_mean && i < rows * d->outputs; i++) {
         const int64_t column = i % d->outputs;
@@ -196,8 +201,7 @@ void weft__dataset_unscale(const weft__dataset *d, double *values, int64_t rows)
     }
 }
 
-/* Returns how many of `all` elements the first `most` batches need. If `most` is 0, all. */
-static int64_t limit(int64_t most, int64_t batch, int64_t all) {
+int64_t weft__dataset_limit(int64_t most, int64_t batch, int64_t all) {
     int64_t wanted;
     return most > 0 && weft__mul(most, batch, &wanted) && wanted < all ? wanted : all;
 }
@@ -210,50 +214,24 @@ static weft_array first_rows(const weft_array *array, int64_t rows) {
     return first;
 }
 
-/* The batches that an epoch of streams has tokens for. */
-static int64_t batches_of_streams(const weft__config *config, int64_t count, int64_t batch) {
+int64_t weft__dataset_streams(const weft__config *config, int64_t count, int64_t batch) {
     return (count / batch - 1) / config->model_context;
 }
 
-/* The batches of an epoch of `all` batches that make whole steps; all of them if there is no whole step. */
-static int64_t whole_steps(const weft__config *config, int64_t all) {
+int64_t weft__dataset_whole_steps(const weft__config *config, int64_t all) {
     return all < config->train_accumulate ? all : all - all % config->train_accumulate;
 }
 
 int64_t weft__dataset_left_out(const weft__dataset *dataset, const weft__config *config) {
     const int64_t batch = config->train_batch, count = weft__dataset_samples(dataset, WEFT__TRAIN);
     if (batch < 1 || batch > count) return 0;
-    if (!is_text(config))
+    if (!is_corpus(config))
         return weft__config_is(config, WEFT__TRAIT_WHOLE_BATCHES)
-                   ? count - batch * whole_steps(config, count / batch)
+                   ? count - batch * weft__dataset_whole_steps(config, count / batch)
                    : 0;
-    const int64_t all = batches_of_streams(config, count, batch);
+    const int64_t all = weft__dataset_streams(config, count, batch);
     if (!config->data_streams || all < 1) return 0;
-    return count - batch * (whole_steps(config, all) * config->model_context + 1);
-}
-
-static weft_status text_loader(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
-                               weft__split split, int64_t most, const weft_loader_options *options,
-                               weft_loader **out) {
-    size_t whole = 0;
-    const int32_t *ids = ids_of(dataset, split, &whole);
-    int64_t context = config->model_context, window = 0, count = (int64_t)whole;
-    if (split != WEFT__TRAIN && count > 1 && count <= context) context = count - 1;
-    /* Cuts an epoch of streams to whole steps, because states restart between epochs. */
-    if (options->streams && options->batch > 0) {
-        const int64_t all = batches_of_streams(config, count, options->batch),
-                      whole_batches = whole_steps(config, all);
-        if (whole_batches < all) count = options->batch * (whole_batches * context + 1);
-    }
-    if (weft__mul(options->batch, context, &window) && count > 0)
-        count = limit(most, window, count - 1) + 1; /* the last token is only a target */
-    if (dataset->mapped[split]) {
-        weft_loader_options mapped = *options;
-        if (dataset->in_files) mapped.device_bytes = -1; /* no copy in the device's memory */
-        return weft_loader_mapped(ctx, dataset->mapped[split], dataset->mapped_first[split], count, context,
-                                  &mapped, out);
-    }
-    return weft_loader_tokens(ctx, ids, (size_t)count, context, options, out);
+    return count - batch * (weft__dataset_whole_steps(config, all) * config->model_context + 1);
 }
 
 weft_image_options weft__dataset_images(const weft__dataset *d, const weft__image_places *places) {
@@ -304,9 +282,9 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
     options.images.mixup = config->data_mixup;
     options.images.cutmix = config->data_cutmix;
     options.skip_negative = dataset->chats && !dataset->pairs;
-    if (dataset->task == WEFT__TASK_LANGUAGE_MODEL && !dataset->chats)
-        return text_loader(ctx, dataset, config, split, most, &options, out);
-    const int64_t rows = limit(most, options.batch, dataset->x[split].shape[0]);
+    if (dataset->source->loader)
+        return dataset->source->loader(ctx, dataset, config, split, most, &options, out);
+    const int64_t rows = weft__dataset_limit(most, options.batch, dataset->x[split].shape[0]);
     const weft_array x = first_rows(&dataset->x[split], rows), y = first_rows(&dataset->y[split], rows);
     const weft_array reference = first_rows(&dataset->reference[split], rows);
     if (dataset->pairs) options.extra = &reference;
@@ -336,7 +314,7 @@ static json_t *floats(const float *values, int64_t count) {
     return array;
 }
 
-static json_t *texts(char *const *values, int64_t count) {
+json_t *weft__json_texts(char *const *values, int64_t count) {
     json_t *array = json_array();
     for (int64_t i = 0; i < count; i++)
         if (json_array_append_new(array, json_string(values[i])) != 0) return NULL;
@@ -365,18 +343,9 @@ static json_t *dataset_describe(const weft__dataset *d) {
         made = made &&
                json_object_set_new(object, "pixel_deviation", floats(d->pixel_deviation, d->image[0])) == 0;
     }
-    if (made && d->classes) made = json_object_set_new(object, "classes", texts(d->classes, d->outputs)) == 0;
-    if (made && d->columns)
-        made = json_object_set_new(object, "columns", texts(d->columns, d->features)) == 0;
-    if (made && d->columns && d->target)
-        made = json_object_set_new(object, "target", json_string(d->target)) == 0;
-    if (made && d->texts) {
-        made = json_object_set_new(object, "texts", texts(d->text_columns, (int64_t)d->text_count)) == 0;
-        json_object_set_new(object, "target", json_string(d->target));
-        json_object_set_new(object, "new_head", json_boolean(d->new_head));
-    }
-    if (made && d->table.count > 0)
-        made = json_object_set_new(object, "table", weft__columns_json(&d->table)) == 0;
+    if (made && d->classes)
+        made = json_object_set_new(object, "classes", weft__json_texts(d->classes, d->outputs)) == 0;
+    if (made && d->source->save) made = d->source->save(d, object);
     if (made && d->vocabulary > 0)
         made = json_object_set_new(object, "vocabulary", json_integer(d->vocabulary)) == 0;
     return made ? object : NULL;
@@ -438,55 +407,6 @@ static weft_status take_classes(weft_context *ctx, const json_t *array, weft__da
     return d->classes ? WEFT_OK : WEFT_ERR_OOM;
 }
 
-static weft_status take_columns(weft_context *ctx, const json_t *array, const json_t *target,
-                                weft__dataset *d) {
-    if (!array) return WEFT_OK;
-    if (!json_is_array(array) || json_array_size(array) != (size_t)d->features) return WEFT_ERR_FORMAT;
-    const char **names = weft__array(ctx, (size_t)d->features, sizeof *names);
-    bool taken = names != NULL;
-    for (int64_t i = 0; taken && i < d->features; i++)
-        taken = (names[i] = json_string_value(json_array_get(array, (size_t)i))) != NULL;
-    if (taken) d->columns = weft__strings_pack(ctx, names, (size_t)d->features);
-    const bool short_of_memory = !names || (taken && !d->columns);
-    weft__free(ctx, names);
-    if (json_is_string(target) && !(d->target = weft__strdup(ctx, json_string_value(target))))
-        return WEFT_ERR_OOM;
-    return short_of_memory ? WEFT_ERR_OOM : taken ? WEFT_OK : WEFT_ERR_FORMAT;
-}
-
-/* Reads the columns of texts. */
-static weft_status take_texts(weft_context *ctx, const json_t *object, weft__dataset *d) {
-    const json_t *array = json_object_get(object, "texts");
-    const char *names[2], *target = json_string_value(json_object_get(object, "target"));
-    d->text_count = json_array_size(array);
-    if (d->text_count < 1 || d->text_count > 2 || !target) return WEFT_ERR_FORMAT;
-    for (size_t i = 0; i < d->text_count; i++)
-        if (!(names[i] = json_string_value(json_array_get(array, i)))) return WEFT_ERR_FORMAT;
-    d->text_columns = weft__strings_pack(ctx, names, d->text_count);
-    d->target = weft__strdup(ctx, target);
-    d->new_head = json_is_true(json_object_get(object, "new_head"));
-    d->head_classes = -1;
-    return d->text_columns && d->target ? WEFT_OK : WEFT_ERR_OOM;
-}
-
-/* Reads the columns of a table. A run of an older Weft has names of numbers only: missing cells then are the
- * mean. */
-static weft_status take_table(weft_context *ctx, const json_t *array, weft__dataset *d) {
-    if (array) {
-        WEFT_TRY(weft__columns_take(ctx, array, &d->table));
-        return weft__columns_inputs(&d->table) == d->features ? WEFT_OK : WEFT_ERR_FORMAT;
-    }
-    if (!d->columns) return WEFT_OK;
-    d->table.list = weft__array(ctx, (size_t)d->features, sizeof *d->table.list);
-    if (!d->table.list) return WEFT_ERR_OOM;
-    d->table.count = (size_t)d->features;
-    for (size_t i = 0; i < d->table.count; i++) {
-        d->table.list[i].fill = d->mean ? d->mean[i] : 0;
-        if (!(d->table.list[i].name = weft__strdup(ctx, d->columns[i]))) return WEFT_ERR_OOM;
-    }
-    return WEFT_OK;
-}
-
 static int64_t size_of(const json_t *object, const char *key) {
     const json_t *value = json_object_get(object, key);
     int64_t size = json_is_integer(value) ? (int64_t)json_integer_value(value) : 0;
@@ -517,7 +437,7 @@ static weft_status take_description(weft_context *ctx, const json_t *object, wef
     d->outputs = size_of(object, "outputs");
     d->vocabulary = size_of(object, "vocabulary");
     d->scale = json_number_value(json_object_get(object, "scale"));
-    if (d->task == WEFT__TASK_LANGUAGE_MODEL) return d->vocabulary > 0 ? WEFT_OK : WEFT_ERR_FORMAT;
+    if (d->source->form == WEFT__FORM_CORPUS) return d->vocabulary > 0 ? WEFT_OK : WEFT_ERR_FORMAT;
     if (d->features == 0 || d->outputs == 0) return WEFT_ERR_FORMAT;
     const json_t *mean = json_object_get(object, "mean"), *deviation = json_object_get(object, "deviation");
     const json_t *middle = json_object_get(object, "target_mean"),
@@ -529,9 +449,7 @@ static weft_status take_description(weft_context *ctx, const json_t *object, wef
     WEFT_TRY(take_numbers(ctx, deviation, d->features, &d->deviation));
     WEFT_TRY(take_image(ctx, object, d));
     WEFT_TRY(take_classes(ctx, json_object_get(object, "classes"), d));
-    if (d->texts) return take_texts(ctx, object, d);
-    WEFT_TRY(take_columns(ctx, json_object_get(object, "columns"), json_object_get(object, "target"), d));
-    return take_table(ctx, json_object_get(object, "table"), d);
+    return d->source->take ? d->source->take(ctx, object, d) : WEFT_OK;
 }
 
 weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config, const char *run,
@@ -540,11 +458,12 @@ weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config
     json_t *object;
     memset(dataset, 0, sizeof *dataset);
     dataset->task = (weft__task)config->task;
+    dataset->source = weft__source_of(config);
     dataset->max_pixels = config->data_image_pixels;
     if (weft__config_is(config, WEFT__TRAIT_TEXTS))
         WEFT_TRY(weft__dataset_text_tokenizer(ctx, config, dataset));
-    if (is_text(config) && !weft__is_run(run)) return given_tokenizer(ctx, config, dataset);
-    if (is_text(config) && has_tokenizer(config)) return load_tokenizer(ctx, run, dataset);
+    if (is_corpus(config) && !weft__is_run(run)) return given_tokenizer(ctx, config, dataset);
+    if (is_corpus(config) && weft__source_has_tokenizer(config)) return load_tokenizer(ctx, run, dataset);
     weft_status status = read_description(ctx, run, &json, &object);
     if (status == WEFT_OK) {
         status = take_description(ctx, object, dataset);

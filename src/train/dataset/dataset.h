@@ -12,11 +12,11 @@
 #include "data/image_pixels.h"
 #include "data/image_skipped.h"
 #include "train/dataset/columns.h"
-
-typedef enum weft__split { WEFT__TRAIN, WEFT__VALIDATION, WEFT__TEST, WEFT__SPLIT_COUNT } weft__split;
+#include "train/source/source.h"
 
 typedef struct weft__dataset {
     weft__task task;
+    const weft__source_kind *source;
     /* language models */
     weft_corpus *corpus;                   /* for text and bytes */
     weft_tokenizer *tokenizer;             /* given at the start (resume), or NULL: the corpus has it then */
@@ -193,8 +193,6 @@ weft_status weft__dataset_cells(weft_context *ctx, const weft__dataset *dataset,
 
 enum { WEFT__CLASSES_MOST = 1000000 };
 
-weft_status weft__dataset_read_text(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
-weft_status weft__dataset_read_chats(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
 weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *config, weft__dataset *dataset);
 /* Chooses the validation samples of tables and images. *order becomes a list of all `rows` training samples:
  * first the *kept ones that stay, then those for validation. It is NULL if all stay. The caller frees it.
@@ -208,24 +206,9 @@ weft_status weft__dataset_take_classes(weft_context *ctx, const char *path, char
  * with the numbers as their names. Targets become places among them. */
 weft_status weft__dataset_name_numbers(weft_context *ctx, const char *path, weft__split split,
                                        weft__dataset *dataset, weft_array *y);
-/* Reads the inputs of a csv file and, if y is not NULL, its targets. The training file decides what the
- * columns are, unless `dataset` knows it already. */
-weft_status weft__dataset_read_csv(weft_context *ctx, const weft__config *config, const char *path,
-                                   weft__split split, weft__dataset *dataset, weft_array *x, weft_array *y);
-/* Reads texts and, if y is not NULL, their classes. The training file decides which columns hold them and
- * which classes there are, unless `dataset` knows it already. */
-weft_status weft__dataset_read_texts(weft_context *ctx, const weft__config *config, const char *path,
-                                     weft__split split, weft__dataset *dataset, weft_array *x, weft_array *y);
-/* Makes inputs of n texts, or of n pairs. Frees them after a failure. */
-weft_status weft__dataset_text_cells(weft_context *ctx, const weft__dataset *dataset,
-                                     const weft__config *config, const char *const *cells, int64_t n,
-                                     weft__inputs *inputs);
 /* Loads the tokenizer of the published encoder, unless it is there. */
 weft_status weft__dataset_text_tokenizer(weft_context *ctx, const weft__config *config,
                                          weft__dataset *dataset);
-/* Sets how a csv file is read. `target`: the target column, too. */
-weft_status weft__dataset_csv_options(weft_context *ctx, const weft__config *config, bool target,
-                                      weft_csv_options *options);
 /* Reads one column of a csv file as text: table->cells. The caller frees the table. */
 weft_status weft__dataset_column(weft_context *ctx, const weft__config *config, const char *path,
                                  const char *name, weft_table *table);
@@ -234,6 +217,19 @@ weft_status weft__dataset_column(weft_context *ctx, const weft__config *config, 
 weft_status weft__dataset_training_rows(weft_context *ctx, const weft__config *config, int64_t rows,
                                         const int32_t *labels, bool **training);
 size_t weft__array_length(const weft_array *array);
+/* Normalizes inputs that are numbers, as in training. Frees them after a failure. */
+weft_status weft__dataset_finish_rows(weft_context *ctx, const weft__dataset *dataset, weft_array *x);
+/* Returns the tokens of a split, and their number. NULL: they are mapped, or there are none. */
+const int32_t *weft__dataset_ids(const weft__dataset *dataset, weft__split split, size_t *count);
+/* Returns how many of `all` elements the first `most` batches need. If `most` is 0, all. */
+int64_t weft__dataset_limit(int64_t most, int64_t batch, int64_t all);
+/* Returns the batches that an epoch of streams has tokens for. */
+int64_t weft__dataset_streams(const weft__config *config, int64_t count, int64_t batch);
+/* Returns the batches of an epoch of `all` batches that make whole steps; all of them if there is no whole
+ * step. */
+int64_t weft__dataset_whole_steps(const weft__config *config, int64_t all);
+/* Makes an array of strings. NULL: some is not UTF-8. */
+json_t *weft__json_texts(char *const *values, int64_t count);
 
 /* ---- dataset_scale.c ---- */
 
@@ -248,26 +244,5 @@ weft_status weft__dataset_scale_rows(weft_context *ctx, const char *path, int64_
                                      const double *deviation, weft_array *array);
 /* For the pixels of an autoencoder: normalizes to 0..1, all with the same factor. */
 weft_status weft__dataset_scale_pixels(weft_context *ctx, weft__dataset *dataset);
-
-/* ---- dataset_images.c, dataset_files.c ---- */
-
-/* Reads images from a folder or from tar files, with their classes if y is not NULL. With dataset->in_files x
- * gets a shape but no data. `inputs`: gets their paths, or their places in tar files, and nothing is noted in
- * the data set then; or NULL. */
-weft_status weft__dataset_read_images(weft_context *ctx, const weft__config *config, const char *path,
-                                      weft__split split, weft__dataset *dataset, weft_array *x, weft_array *y,
-                                      weft__inputs *inputs);
-/* Sets the size for all images: that of the configuration, otherwise that of the images read before. 0 if
- * there is neither: the reader then decides. */
-void weft__dataset_image_size(const weft__config *config, const weft__dataset *dataset,
-                              weft_image_folder_options *options);
-/* Decides whether the pixels of the images in these folders stay in their files. A path may be NULL. */
-weft_status weft__dataset_choose_files(weft_context *ctx, const weft__config *config,
-                                       const char *const *paths, size_t count, weft__dataset *dataset);
-/* Takes the paths, or places in tar files, and notes of a split out of a folder. */
-weft_status weft__dataset_take_files(weft_context *ctx, weft__split split, weft_image_folder *folder,
-                                     const weft__image_note *notes, weft__dataset *dataset);
-/* Moves the paths of images into `inputs`, and if they stay in tar files, their places. */
-weft_status weft__dataset_take_inputs(weft_context *ctx, weft_image_folder *folder, weft__inputs *inputs);
 
 #endif

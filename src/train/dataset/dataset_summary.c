@@ -1,6 +1,6 @@
 /* Makes the summary of the data: the lines that all kinds of data share (classes, split), and the width of
- * lines. Must not know: what a kind of data says about itself (dataset_text.c, dataset_table.c,
- * dataset_images.c). Read next: dataset_images.c. */
+ * lines. Must not know: what a source says about its data (train/source). Read next: train/source/images.c.
+ */
 #include "train/dataset/dataset_summary.h"
 
 #include <stdarg.h>
@@ -92,11 +92,8 @@ const char *weft__line_file(const char *path) {
 
 /* ---- what all kinds share ---- */
 
-static const char *unit_of(const weft__dataset *d, const weft__config *config) {
-    if (d->task == WEFT__TASK_LANGUAGE_MODEL) return "token";
-    if (d->sample[0] > 0) return "image";
-    if (d->texts) return d->text_count == 2 ? "pair" : "text";
-    return config->data_source == WEFT__SOURCE_CSV ? "row" : "sample";
+static const char *unit_of(const weft__dataset *d) {
+    return d->sample[0] > 0 ? "image" : d->text_count == 2 ? "pair" : d->source->unit;
 }
 
 /* Puts the classes into the line, with their numbers of samples. The samples that were set aside for
@@ -115,7 +112,7 @@ static weft_status put_classes(const weft__dataset *d, const weft__config *confi
         snprintf(range, sizeof range, "%lld", (long long)most);
     else
         snprintf(range, sizeof range, "%lld to %lld", (long long)least, (long long)most);
-    weft__line(l, "%s, %s %s%s each: ", head, range, unit_of(d, config), weft__plural(most));
+    weft__line(l, "%s, %s %s%s each: ", head, range, unit_of(d), weft__plural(most));
     for (int64_t i = 0; i < d->outputs && !l->full; i++) {
         char name[24], count[32] = "";
         snprintf(name, sizeof name, "%lld", (long long)i);
@@ -133,10 +130,10 @@ static void cut_name(const char *name, char out[32]) {
 }
 
 static weft_status put_target(const weft__dataset *d, const weft__config *config, weft__lines *l) {
-    const bool csv = config->data_source == WEFT__SOURCE_CSV || d->texts;
+    const bool csv = d->source->cells;
     const long long outputs = (long long)d->outputs;
     char name[32], head[96];
-    if (d->task == WEFT__TASK_LANGUAGE_MODEL) return WEFT_OK;
+    if (d->source->form == WEFT__FORM_CORPUS) return WEFT_OK;
     if (weft__config_is(config, WEFT__TRAIT_NO_TARGETS)) {
         weft__line(l, "target: the input itself");
         return WEFT_OK;
@@ -155,14 +152,13 @@ static weft_status put_target(const weft__dataset *d, const weft__config *config
 /* Puts the sizes of the parts, and which samples are the validation data. */
 static void put_split(const weft__dataset *d, const weft__config *config, weft__lines *l) {
     static const char *const names[WEFT__SPLIT_COUNT] = {"training: ", "validation: ", "test: "};
-    const bool text = d->task == WEFT__TASK_LANGUAGE_MODEL;
-    const char *unit = unit_of(d, config);
+    const char *unit = unit_of(d);
     weft__line(l, "%s", "");
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
         const int64_t n = weft__dataset_samples(d, (weft__split)i);
         const char *how = "";
         if (i == WEFT__VALIDATION && n > 0 && !config->data_val_path)
-            how = text && !d->chats        ? " (the end of the data)"
+            how = d->source->loader        ? " (the end of the data)"
                   : config->data_folds > 0 ? " (a fold)"
                                            : " (drawn at random)";
         if (n > 0)
@@ -176,20 +172,26 @@ static void put_split(const weft__dataset *d, const weft__config *config, weft__
                    weft__plural(left));
 }
 
+/* Puts what is known of samples that are numbers without names. */
+static void put_samples(const weft__dataset *d, const weft__config *config, weft__lines *l) {
+    int64_t count = weft__dataset_samples(d, WEFT__TRAIN);
+    if (!config->data_val_path) count += weft__dataset_samples(d, WEFT__VALIDATION);
+    weft__line(l, "data: %lld samples of %lld numbers, from %.300s", (long long)count, (long long)d->features,
+               weft__line_file(config->data_path));
+}
+
 weft_status weft__dataset_summary(const weft__dataset *d, const weft__config *config, weft__lines *l) {
     memset(l, 0, sizeof *l);
     if (weft__dataset_samples(d, WEFT__TRAIN) == 0) { /* a plan can do without the data */
         weft__line(l, "data: none was read; a vocabulary of %lld is assumed", (long long)d->vocabulary);
         return WEFT_OK;
     }
-    if (d->task == WEFT__TASK_LANGUAGE_MODEL)
-        weft__dataset_text_lines(d, config, l);
-    else if (d->texts)
-        weft__dataset_texts_lines(d, config, l);
+    if (d->source->lines)
+        d->source->lines(d, config, l);
     else if (d->sample[0] > 0)
         weft__dataset_image_lines(d, config, l);
     else
-        weft__dataset_table_lines(d, config, l);
+        put_samples(d, config, l);
     WEFT_TRY(put_target(d, config, l));
     put_split(d, config, l);
     return WEFT_OK;

@@ -30,10 +30,7 @@ void weft__line_item(weft__lines *lines, bool last, const char *fmt, ...) WEFT_P
 const char *weft__line_file(const char *path);
 static inline const char *weft__plural(int64_t n) { return n == 1 ? "" : "s"; }
 
-void weft__dataset_text_lines(const weft__dataset *dataset, const weft__config *config, weft__lines *lines);
-void weft__dataset_chat_lines(const weft__dataset *dataset, const weft__config *config, weft__lines *lines);
-void weft__dataset_table_lines(const weft__dataset *dataset, const weft__config *config, weft__lines *lines);
-void weft__dataset_texts_lines(const weft__dataset *dataset, const weft__config *config, weft__lines *lines);
+/* Writes the lines about images, of any source. */
 void weft__dataset_image_lines(const weft__dataset *dataset, const weft__config *config, weft__lines *lines);
 
 #endif

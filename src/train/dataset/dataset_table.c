@@ -1,78 +1,13 @@
-/* Data of classification and regression. Reads idx, npy, csv and json files into arrays, and splits and
- * checks them. Must not know: text, models. Read next: dataset_csv.c, dataset_scale.c. */
+/* Data of classification and regression, which sources read file by file: shapes, checks and splits them.
+ * Must not know: formats (train/source), models. Read next: train/source/csv.c, dataset_scale.c. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "data/shard_files.h"
 #include "train/dataset/dataset.h"
-
-/* Finds the label file for the inputs of a split: the file that the configuration names, or the file name
- * that belongs to it in the MNIST collections. */
-static weft_status labels_path(weft_context *ctx, const weft__config *config, const char *inputs,
-                               weft__split split, char out[4096]) {
-    if ((size_t)split < config->data_labels.count) {
-        snprintf(out, 4096, "%s", config->data_labels.values[split]);
-        return WEFT_OK;
-    }
-    const char *slash = strrchr(inputs, '/'), *name = slash ? slash + 1 : inputs,
-               *at = strstr(name, "images-idx3");
-    if (!at)
-        return weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                          "data.labels: no label file is given for %s: name it there (one for each of path, "
-                          "val_path, test_path)",
-                          inputs);
-    int wanted =
-        snprintf(out, 4096, "%.*slabels-idx1%s", (int)(at - inputs), inputs, at + strlen("images-idx3"));
-    if (wanted >= 4096) return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: the path is too long", inputs);
-    return WEFT_OK;
-}
-
-static weft_status read_json(weft_context *ctx, const weft__config *config, const char *path, bool target,
-                             weft_array *x, weft_array *y) {
-    const weft_json_options members[] = {
-        {config->data_columns.count > 0 ? config->data_columns.values[0] : "x", WEFT_JSON_F64},
-        {config->data_target ? config->data_target : "y",
-         config->task == WEFT__TASK_CLASSIFICATION ? WEFT_JSON_I32 : WEFT_JSON_F64}};
-    weft_array arrays[2] = {0};
-    WEFT_TRY(weft_read_json_matrices(ctx, path, members, target ? 2 : 1, arrays));
-    *x = arrays[0];
-    if (target) *y = arrays[1];
-    return WEFT_OK;
-}
-
-/* Reads the inputs of one file and, if y is not NULL, its targets. */
-static weft_status read_file(weft_context *ctx, const weft__config *config, const char *path,
-                             weft__split split, weft__dataset *d, weft_array *x, weft_array *y) {
-    char labels[4096];
-    if (config->data_source == WEFT__SOURCE_CSV)
-        return weft__dataset_read_csv(ctx, config, path, split, d, x, y);
-    if (config->data_source == WEFT__SOURCE_JSON) return read_json(ctx, config, path, y != NULL, x, y);
-    if (config->data_source == WEFT__SOURCE_IMAGES)
-        return weft__dataset_read_images(ctx, config, path, split, d, x, y, NULL);
-    if (config->data_source == WEFT__SOURCE_CIFAR10) {
-        weft_array classes = {0};
-        WEFT_TRY(weft_read_cifar10(ctx, path, x, &classes));
-        if (y)
-            *y = classes;
-        else
-            weft_array_free(ctx, &classes);
-        return WEFT_OK;
-    }
-    bool idx = config->data_source == WEFT__SOURCE_IDX;
-    weft_status status = idx ? weft_read_idx(ctx, path, x) : weft_read_npy(ctx, path, x);
-    if (status == WEFT_ERR_FORMAT && idx && !weft__config_given(config, WEFT__KEY_data_source))
-        return weft__fail(ctx, status,
-                          "%s (the name of the file does not tell its format, so it was read as idx: for "
-                          "another format, use --set data.source=csv, json, npy, cifar10 or images; a text "
-                          "needs a language model such as gpt)",
-                          weft_last_error(ctx));
-    WEFT_TRY(status);
-    if (!y) return WEFT_OK;
-    WEFT_TRY(labels_path(ctx, config, path, split, labels));
-    return idx ? weft_read_idx(ctx, labels, y) : weft_read_npy(ctx, labels, y);
-}
 
 /* ---- dtypes and shapes ---- */
 
@@ -150,6 +85,7 @@ static weft_status shape_images(weft_context *ctx, const weft__config *config, c
  * for numbers. Numbers stay what they are until they are scaled. */
 static weft_status shape_inputs(weft_context *ctx, const char *path, weft__dataset *d, weft_array *x) {
     if (x->rank < 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: a single number is not a data set", path);
+    if (d->source->form == WEFT__FORM_TEXTS) return WEFT_OK; /* rows of tokens, which stay as they are */
     const int64_t features = sample_length(x);
     if (x->shape[0] < 1) return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: there are no samples", path);
     if (features < 1)
@@ -241,31 +177,28 @@ static weft_status scale_and_split(weft_context *ctx, const weft__config *config
     if (!config->data_val_path)
         WEFT_TRY(
             weft__dataset_order(ctx, config, kept, classes ? d->y[WEFT__TRAIN].data : NULL, &order, &kept));
-    weft_status status = d->texts ? WEFT_OK : weft__dataset_scale(ctx, config, order, kept, d);
+    weft_status status =
+        d->source->form == WEFT__FORM_TEXTS ? WEFT_OK : weft__dataset_scale(ctx, config, order, kept, d);
     if (status == WEFT_OK && order) status = set_aside(ctx, order, kept, d);
     weft__free(ctx, order);
     return status;
 }
 
-/* Writes where the label of a sample is: row and column, index, or byte. */
-static void label_place(weft_context *ctx, const weft__config *config, const weft__dataset *d,
-                        const char *path, weft__split split, size_t sample, char out[4352]) {
-    char labels[4096];
-    if (config->data_source == WEFT__SOURCE_CSV || d->texts)
-        snprintf(out, 4352, "%s: row %zu, column \"%.100s\"", path, sample + 1,
-                 config->data_target ? config->data_target
-                 : d->target         ? d->target
-                                     : "the last");
-    else if (config->data_source == WEFT__SOURCE_JSON)
-        snprintf(out, 4352, "%s: %.100s[%zu]", path, config->data_target ? config->data_target : "y", sample);
-    else if (config->data_source == WEFT__SOURCE_CIFAR10) /* a record is a label and 3,072 pixels */
-        snprintf(out, 4352, "%s: byte %zu", path, sample * 3073);
-    else if (labels_path(ctx, config, path, split, labels) != WEFT_OK)
-        snprintf(out, 4352, "%s: sample %zu", path, sample);
-    else if (config->data_source == WEFT__SOURCE_IDX) /* a header of 8 bytes, then one byte per label */
-        snprintf(out, 4352, "%s: byte %zu", labels, sample + 8);
-    else
-        snprintf(out, 4352, "%s: element %zu", labels, sample);
+/* ---- classes ---- */
+
+weft_status weft__dataset_take_classes(weft_context *ctx, const char *path, char *const *names, size_t count,
+                                       weft__dataset *d) {
+    d->classes = weft__array(ctx, count, sizeof *d->classes);
+    if (!d->classes) return weft__fail_oom(ctx, count * sizeof *d->classes, path);
+    d->outputs = (int64_t)count;
+    for (size_t i = 0; i < count; i++) d->classes[i] = weft__strdup(ctx, names[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (!d->classes[i]) return weft__fail_oom(ctx, strlen(names[i]), path);
+        if (!weft__is_utf8(d->classes[i])) /* run folders store names as JSON */
+            return weft__fail(ctx, WEFT_ERR_FORMAT, "%s: the name of class %zu is not UTF-8: convert it",
+                              path, i);
+    }
+    return WEFT_OK;
 }
 
 /* Counts the classes of the training data. Classes of other splits must be among them. */
@@ -278,8 +211,9 @@ static weft_status count_classes(weft_context *ctx, const weft__config *config, 
             if (i == WEFT__TRAIN && !d->classes && labels[j] >= d->outputs)
                 d->outputs = (int64_t)labels[j] + 1;
             if (labels[j] >= 0 && labels[j] < d->outputs) continue;
-            char place[4352];
-            label_place(ctx, config, d, paths[i], (weft__split)i, j, place);
+            char place[WEFT__PLACE_BYTES];
+            const weft__source_file file = {ctx, config, paths[i], (weft__split)i, d, NULL, NULL, NULL};
+            d->source->place(&file, j, place);
             return weft__fail(ctx, WEFT_ERR_INDEX, "%.700s: class %d, but %s 0 to %lld", place, labels[j],
                               i == WEFT__TRAIN && labels[j] < 0 ? "classes are" : "the training data has",
                               (long long)d->outputs - 1);
@@ -310,13 +244,10 @@ static weft_status take_inputs_as_targets(weft_context *ctx, const weft__config 
 }
 
 /* Notes that a sample is an image, also if the model reads it as a row of numbers. */
-static void note_image(const weft__config *config, const weft_array *x, weft__dataset *d) {
-    const int source = config->data_source;
-    const bool images =
-        source == WEFT__SOURCE_IMAGES || source == WEFT__SOURCE_IDX || source == WEFT__SOURCE_CIFAR10;
-    if (source == WEFT__SOURCE_CSV || d->sample[0]) return;
+static void note_image(const weft_array *x, weft__dataset *d) {
+    if (d->source->cells || d->sample[0]) return;
     memcpy(d->sample, d->image, sizeof d->sample);
-    if (d->sample[0] || !images || x->rank < 3 || x->rank > 4) return;
+    if (d->sample[0] || !d->source->images || x->rank < 3 || x->rank > 4) return;
     d->sample[0] = 1;
     memcpy(d->sample + (4 - x->rank), x->shape + 1, (size_t)(x->rank - 1) * sizeof *d->sample);
 }
@@ -330,22 +261,15 @@ static weft_status read_split(weft_context *ctx, const weft__config *config, con
                               weft__split split, weft__dataset *d) {
     const bool itself = weft__config_is(config, WEFT__TRAIT_NO_TARGETS);
     weft_array *x = &d->x[split], *y = &d->y[split];
-    if (config->data_source == WEFT__SOURCE_TEXTS) {
-        WEFT_TRY(weft__dataset_read_texts(ctx, config, path, split, d, x, y));
-        hash_array(d->hashing, x);
-        hash_array(d->hashing, y);
-        hash_array(d->hashing, &d->weights[split]);
-        return WEFT_OK;
-    }
-    WEFT_TRY(read_file(ctx, config, path, split, d, x, itself ? NULL : y));
+    const weft__source_file file = {ctx, config, path, split, d, x, itself ? NULL : y, NULL};
+    WEFT_TRY(d->source->file(&file));
     WEFT_TRY(shape_images(ctx, config, path, x, d));
-    note_image(config, x, d);
+    note_image(x, d);
     WEFT_TRY(shape_inputs(ctx, path, d, x));
     hash_array(d->hashing, x);
     if (itself) return take_inputs_as_targets(ctx, config, d, x, y);
     WEFT_TRY(shape_targets(ctx, path, d, x->shape[0], y));
-    if (config->data_source == WEFT__SOURCE_NPY || config->data_source == WEFT__SOURCE_JSON)
-        WEFT_TRY(weft__dataset_name_numbers(ctx, path, split, d, y));
+    if (d->source->named_numbers) WEFT_TRY(weft__dataset_name_numbers(ctx, path, split, d, y));
     hash_array(d->hashing, y);
     hash_array(d->hashing, &d->weights[split]);
     return WEFT_OK;
@@ -354,11 +278,10 @@ static weft_status read_split(weft_context *ctx, const weft__config *config, con
 weft_status weft__dataset_read_tables(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
     weft_hash hash;
-    if (config->data_weight && config->data_source != WEFT__SOURCE_TEXTS &&
-        (config->data_source != WEFT__SOURCE_CSV || weft__config_is(config, WEFT__TRAIT_NO_TARGETS)))
+    if (config->data_weight && (!d->source->cells || weft__config_is(config, WEFT__TRAIT_NO_TARGETS)))
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "data.weight: only csv files with a target can have weights");
-    WEFT_TRY(weft__dataset_choose_files(ctx, config, paths, WEFT__SPLIT_COUNT, d));
+    if (d->source->begin) WEFT_TRY(d->source->begin(ctx, config, paths, WEFT__SPLIT_COUNT, d));
     weft__hash_init(&hash);
     d->hashing = &hash;
     weft_status status = WEFT_OK;
@@ -380,49 +303,27 @@ void weft__inputs_free(weft_context *ctx, weft__inputs *inputs) {
     *inputs = (weft__inputs){0};
 }
 
-/* Reads texts, of which the data set knows the columns. */
-static weft_status read_text_inputs(weft_context *ctx, const weft__dataset *dataset,
-                                    const weft__config *config, const char *path, weft__inputs *inputs) {
-    weft__dataset known = *dataset;
-    char line[300];
-    known.lengths[WEFT__TEST] = (weft_array){0};
-    const weft_status status =
-        weft__dataset_read_texts(ctx, config, path, WEFT__TEST, &known, &inputs->x, NULL);
-    inputs->lengths = known.lengths[WEFT__TEST];
-    if (status != WEFT_OK) {
-        weft__inputs_free(ctx, inputs);
-        return status;
-    }
-    if (known.shortened[WEFT__TEST] == 0 || !weft__dataset_tell) return WEFT_OK;
-    snprintf(line, sizeof line, "%.200s: %lld texts have more than %lld tokens: only their begin counts",
-             path, (long long)known.shortened[WEFT__TEST], (long long)config->model_context);
-    weft__dataset_tell(line);
-    return WEFT_OK;
-}
-
 weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
                                  const char *path, weft__inputs *inputs) {
     weft__dataset known = *dataset; /* used for its sizes and names; it frees nothing */
     weft_array *x = &inputs->x;
+    const weft__source_file file = {ctx, config, path, WEFT__TEST, &known, x, NULL, inputs};
+    weft_status status = WEFT_OK;
     *inputs = (weft__inputs){0};
-    if (dataset->texts) return read_text_inputs(ctx, dataset, config, path, inputs);
-    weft_status status = weft__dataset_choose_files(ctx, config, &path, 1, &known);
-    if (status == WEFT_OK)
-        status = config->data_source == WEFT__SOURCE_IMAGES
-                     ? weft__dataset_read_images(ctx, config, path, WEFT__TEST, &known, x, NULL, inputs)
-                     : read_file(ctx, config, path, WEFT__TEST, &known, x, NULL);
+    known.lengths[WEFT__TEST] = (weft_array){0};
+    if (known.source->begin) status = known.source->begin(ctx, config, &path, 1, &known);
+    if (status == WEFT_OK) status = known.source->file(&file);
     if (status == WEFT_OK && x->rank == 4) memcpy(inputs->sample, x->shape + 1, sizeof inputs->sample);
     if (status == WEFT_OK) status = shape_images(ctx, config, path, x, &known);
     if (status == WEFT_OK) status = shape_inputs(ctx, path, &known, x);
     const bool numbers = weft__config_is(config, WEFT__TRAIT_NO_TARGETS) || dataset->scale == 0;
-    if (status == WEFT_OK && x->data && (numbers || x->dtype != WEFT_U8))
+    if (status == WEFT_OK && x->data && x->rank == 2 && (numbers || x->dtype != WEFT_U8))
         status = weft__dataset_scale_rows(ctx, path, dataset->features, dataset->mean, dataset->deviation, x);
     if (status != WEFT_OK) weft__inputs_free(ctx, inputs);
     return status;
 }
 
-/* Normalizes inputs that are numbers, as in training. Frees them after a failure. */
-static weft_status finish_rows(weft_context *ctx, const weft__dataset *dataset, weft_array *x) {
+weft_status weft__dataset_finish_rows(weft_context *ctx, const weft__dataset *dataset, weft_array *x) {
     weft_status status = check_finite(ctx, "rows", x);
     if (status == WEFT_OK)
         status =
@@ -435,22 +336,11 @@ weft_status weft__dataset_rows(weft_context *ctx, const weft__dataset *dataset, 
                                weft_array *x) {
     WEFT_TRY(weft_array_new(ctx, WEFT_F64, 2, (int64_t[]){n, dataset->features}, x));
     memcpy(x->data, rows, x->bytes);
-    return finish_rows(ctx, dataset, x);
+    return weft__dataset_finish_rows(ctx, dataset, x);
 }
 
 weft_status weft__dataset_cells(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
                                 const char *const *cells, int64_t n, weft__inputs *inputs) {
-    weft_array *x = &inputs->x;
     *inputs = (weft__inputs){0};
-    if (dataset->texts) return weft__dataset_text_cells(ctx, dataset, config, cells, n, inputs);
-    weft_table table = {.cells = (char **)(uintptr_t)cells, .rows = (size_t)n};
-    const char **names = weft__columns_read(ctx, &dataset->table, &table.column_count);
-    table.lines = weft__array(ctx, table.rows, sizeof *table.lines);
-    const bool made = names && table.lines;
-    for (size_t i = 0; made && i < table.rows; i++) table.lines[i] = i + 1;
-    weft_status status = made ? weft__columns_write(ctx, config, "cells", &table, &dataset->table, x)
-                              : weft__fail_oom(ctx, 0, "the cells of a table");
-    weft__free(ctx, names);
-    weft__free(ctx, table.lines);
-    return status == WEFT_OK ? finish_rows(ctx, dataset, x) : status;
+    return dataset->source->cells(ctx, dataset, config, cells, n, inputs);
 }

@@ -2,9 +2,8 @@
  * Must not know: how the program is computed. Read next: export_body.c. */
 #include "train/export/export_source.h"
 
-/* Writes "#define NAME_WHAT value". */
-static void define(const weft__export_source *s, weft_text *out, const char *what, long long value,
-                   const char *why) {
+void weft__export_define(const weft__export_source *s, weft_text *out, const char *what, long long value,
+                         const char *why) {
     weft__put(out, "#define ");
     weft__export_capitals(out, s->name);
     weft__put(out, "_%s %lld /* %s */\n", what, value, why);
@@ -41,9 +40,10 @@ static void put_inputs(const weft__export_source *s, weft_text *out) {
 
 static void put_vectors(const weft__export_source *s, weft_text *out) {
     const char *n = s->name;
-    define(s, out, "INPUTS", s->graph.inputs, "numbers of a sample");
-    define(s, out, "OUTPUTS", s->graph.outputs,
-           s->use->config.task == WEFT__TASK_CLASSIFICATION ? "classes" : "numbers that are predicted");
+    weft__export_define(s, out, "INPUTS", s->graph.inputs, "numbers of a sample");
+    weft__export_define(s, out, "OUTPUTS", s->graph.outputs,
+                        s->use->config.task == WEFT__TASK_CLASSIFICATION ? "classes"
+                                                                         : "numbers that are predicted");
     weft__put(out, "\n");
     put_inputs(s, out);
     weft__put(out, "void %s_forward(const float *in, float *out);\n\n", n);
@@ -62,8 +62,9 @@ static void put_vectors(const weft__export_source *s, weft_text *out) {
 
 static void put_text(const weft__export_source *s, weft_text *out) {
     const char *n = s->name;
-    define(s, out, "VOCABULARY", s->graph.outputs, "tokens, and logits");
-    if (s->graph.position) define(s, out, "CONTEXT", s->use->config.model_context, "most tokens of a text");
+    weft__export_define(s, out, "VOCABULARY", s->graph.outputs, "tokens, and logits");
+    if (s->graph.position)
+        weft__export_define(s, out, "CONTEXT", s->use->config.model_context, "most tokens of a text");
     weft__put(out,
               "\n/* Begins a new text. */\nvoid %s_restart(void);\n\n"
               "/* Continues the text with a token, and computes the logits of the token that follows. "
@@ -91,8 +92,9 @@ static void put_text(const weft__export_source *s, weft_text *out) {
 static void put_blob(const weft__export_source *s, weft_text *out) {
     const char *n = s->name;
     if (!s->blob) return;
-    define(s, out, "WEIGHTS", WEFT__EXPORT_BLOB_HEAD + 4LL * (long long)weft__export_offset(s, s->n_arrays),
-           "bytes of the file of weights");
+    weft__export_define(s, out, "WEIGHTS",
+                        WEFT__EXPORT_BLOB_HEAD + 4LL * (long long)weft__export_offset(s, s->n_arrays),
+                        "bytes of the file of weights");
     weft__put(out,
               "\n/* Sets the weights: the whole file %s.bin, which must stay in memory, at an address that a "
               "float may\n"
@@ -115,9 +117,9 @@ weft_status weft__export_header(const weft__export_source *s, weft_text *out) {
     weft__put(out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n#define ");
     weft__export_capitals(out, s->name);
     weft__put(out, "_EXPORT 0x%08xu /* the same in all files of one export */\n", (unsigned)s->id);
-    define(s, out, "MEMORY", (long long)s->memory,
-           s->step.batch ? "bytes of static memory for values between layers"
-                         : "bytes of static memory, without the weights");
+    weft__export_define(s, out, "MEMORY", (long long)s->memory,
+                        s->step.batch ? "bytes of static memory for values between layers"
+                                      : "bytes of static memory, without the weights");
     put_blob(s, out);
     if (s->use->config.task == WEFT__TASK_LANGUAGE_MODEL)
         put_text(s, out);

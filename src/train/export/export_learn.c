@@ -35,21 +35,15 @@ static size_t count_learnt(const weft__export_source *s) {
 
 /* ---- the header ---- */
 
-static void learn_define(const weft__export_source *s, weft_text *out, const char *what, long long value,
-                         const char *why) {
-    weft__put(out, "#define ");
-    weft__export_capitals(out, s->name);
-    weft__put(out, "_%s %lld /* %s */\n", what, value, why);
-}
-
 static void put_sizes(const weft__export_source *s, weft_text *out) {
-    learn_define(s, out, "BATCH", (long long)s->step.batch,
-                 texts(s) ? "texts of a training step" : "samples of a training step");
-    if (texts(s)) learn_define(s, out, "WINDOW", (long long)s->step.window, "tokens of such a text");
-    learn_define(s, out, "STATE", (long long)s->state,
-                 "bytes of a saved state; it needs as much static memory, besides MEMORY");
-    learn_define(s, out, "LEARNT", (long long)s->learnt, "bytes of it that are weights");
-    learn_define(s, out, "PARAMETERS", (long long)count_learnt(s), "entries of the table of parameters");
+    weft__export_define(s, out, "BATCH", (long long)s->step.batch,
+                        texts(s) ? "texts of a training step" : "samples of a training step");
+    if (texts(s)) weft__export_define(s, out, "WINDOW", (long long)s->step.window, "tokens of such a text");
+    weft__export_define(s, out, "STATE", (long long)s->state,
+                        "bytes of a saved state; it needs as much static memory, besides MEMORY");
+    weft__export_define(s, out, "LEARNT", (long long)s->learnt, "bytes of it that are weights");
+    weft__export_define(s, out, "PARAMETERS", (long long)count_learnt(s),
+                        "entries of the table of parameters");
     weft__put(out, "#define ");
     weft__export_capitals(out, s->name);
     weft__put(out, "_RATE ");

@@ -1,5 +1,5 @@
-/* Exports a run that began with a published model as a folder that transformers reads, its adapters as one
- * that peft reads, or the model as a GGUF file of llama.cpp. Must not know: how weights are named
+/* Exports a run that began with a published model: as a folder that transformers reads, or as a GGUF file of
+ * llama.cpp. Exports its adapters as a folder that peft reads. Must not know: how weights are named
  * (weft_published_save). Read next: weft/published.h. */
 #include <unistd.h>
 

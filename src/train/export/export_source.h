@@ -51,6 +51,9 @@ typedef struct weft__export_source {
 
 /* Writes NAME.h. */
 weft_status weft__export_header(const weft__export_source *s, weft_text *out);
+/* Writes "#define NAME_WHAT value", and why as a comment. */
+void weft__export_define(const weft__export_source *s, weft_text *out, const char *what, long long value,
+                         const char *why);
 /* Writes NAME.c. */
 weft_status weft__export_body(const weft__export_source *s, weft_text *out);
 

@@ -1,5 +1,6 @@
-/* Records the training step of exported C source: from a batch of raw inputs and targets to the changed
- * parameters, as training on this batch does it. Must not know: source code. Read next: export_learn.c. */
+/* Records the training step of exported C source. The step leads from a batch of raw inputs and targets to
+ * the changed parameters, as training on this batch does. Must not know: source code. Read next:
+ * export_learn.c. */
 #include <weft/ops.h>
 
 #include "nn/module.h"
@@ -85,7 +86,7 @@ static weft_status record_step(weft__use *use, weft__export_step *s) {
 
 weft_status weft__export_step_make(weft__use *use, int64_t batch, weft__export_step *s) {
     *s = (weft__export_step){.batch = batch, .scope = weft_scope_open(use->model.ctx)};
-    if (use->config.data_source == WEFT__SOURCE_PREFERENCES)
+    if (weft__source_of(&use->config)->pairs)
         return weft__fail(
             use->model.ctx, WEFT_ERR_UNSUPPORTED,
             "export --training: a training step on preferences cannot be written as C: leave out "

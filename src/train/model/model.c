@@ -124,8 +124,8 @@ weft_status weft__model_vocab(weft__config *config) {
         config->model_vocab = tokens;
         config->origin[WEFT__KEY_model_vocab] = WEFT__ORIGIN_FOUND;
     }
-    const bool knows = config->data_source != WEFT__SOURCE_TOKENS || config->data_tokenizer_path;
-    if (config->model_tokens || knows || tokens > config->model_vocab) return WEFT_OK;
+    if (config->model_tokens || weft__source_has_tokenizer(config) || tokens > config->model_vocab)
+        return WEFT_OK;
     config->model_tokens = tokens; /* tokens that the data do not contain are still tokens */
     config->origin[WEFT__KEY_model_tokens] = WEFT__ORIGIN_FOUND;
     return WEFT_OK;
@@ -181,19 +181,16 @@ static weft_status freeze(const weft__model *model, const weft__config *config) 
     return WEFT_OK;
 }
 
+/* The options that all optimizers have. */
+#define COMMON                                                                                               \
+    .lr = config->optimizer_lr, .weight_decay = config->optimizer_weight_decay + model->ridge,               \
+    .decay_matrices_only = true, .clip = config->optimizer_clip, .track_norm = true,                         \
+    .exact_sum = config->train_exact_sum, .l1 = config->optimizer_l1 + model->lasso
+
 weft_status weft__model_optimizer(weft__model *model, const weft__config *config, uint64_t steps) {
-    const double lr = config->optimizer_lr, decay = config->optimizer_weight_decay + model->ridge,
-                 clip = config->optimizer_clip, l1 = config->optimizer_l1 + model->lasso;
-    const weft_adam_options adam = {.lr = lr,
-                                    .beta1 = weft__given(config->optimizer_betas.values[0]),
+    const weft_adam_options adam = {COMMON, .beta1 = weft__given(config->optimizer_betas.values[0]),
                                     .beta2 = weft__given(config->optimizer_betas.values[1]),
-                                    .eps = weft__given(config->optimizer_eps),
-                                    .weight_decay = decay,
-                                    .decay_matrices_only = true,
-                                    .clip = clip,
-                                    .track_norm = true,
-                                    .exact_sum = config->train_exact_sum,
-                                    .l1 = l1};
+                                    .eps = weft__given(config->optimizer_eps)};
     if (model->ridge > 0 && config->optimizer_type == WEFT__OPTIMIZER_ADAMW)
         return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
                           "model.ridge: this penalty is part of the loss, but adamw decays weights outside "
@@ -201,28 +198,15 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
     WEFT_TRY(freeze(model, config));
     switch ((weft__optimizer_type)config->optimizer_type) {
     case WEFT__OPTIMIZER_SGD:
-        model->optimizer = weft_sgd(model->module, &(weft_sgd_options){.lr = lr,
-                                                                       .momentum = config->optimizer_momentum,
-                                                                       .nesterov = config->optimizer_nesterov,
-                                                                       .weight_decay = decay,
-                                                                       .decay_matrices_only = true,
-                                                                       .clip = clip,
-                                                                       .track_norm = true,
-                                                                       .exact_sum = config->train_exact_sum,
-                                                                       .l1 = l1});
+        model->optimizer =
+            weft_sgd(model->module, &(weft_sgd_options){COMMON, .momentum = config->optimizer_momentum,
+                                                        .nesterov = config->optimizer_nesterov});
         break;
     case WEFT__OPTIMIZER_RMSPROP:
-        model->optimizer =
-            weft_rmsprop(model->module, &(weft_rmsprop_options){.lr = lr,
-                                                                .alpha = weft__given(config->optimizer_alpha),
-                                                                .eps = weft__given(config->optimizer_eps),
-                                                                .momentum = config->optimizer_momentum,
-                                                                .weight_decay = decay,
-                                                                .decay_matrices_only = true,
-                                                                .clip = clip,
-                                                                .track_norm = true,
-                                                                .exact_sum = config->train_exact_sum,
-                                                                .l1 = l1});
+        model->optimizer = weft_rmsprop(
+            model->module, &(weft_rmsprop_options){COMMON, .alpha = weft__given(config->optimizer_alpha),
+                                                   .eps = weft__given(config->optimizer_eps),
+                                                   .momentum = config->optimizer_momentum});
         break;
     case WEFT__OPTIMIZER_ADAM: model->optimizer = weft_adam(model->module, &adam); break;
     case WEFT__OPTIMIZER_ADAMW: model->optimizer = weft_adamw(model->module, &adam); break;
@@ -231,8 +215,7 @@ weft_status weft__model_optimizer(weft__model *model, const weft__config *config
 }
 
 double weft__model_smoothing(const weft__config *config) {
-    return config->data_source == WEFT__SOURCE_PREFERENCES ? config->dpo_label_smoothing
-                                                           : config->train_label_smoothing;
+    return weft__source_of(config)->pairs ? config->dpo_label_smoothing : config->train_label_smoothing;
 }
 
 weft_status weft__model_loss(const weft__model *model, const weft__config *config,

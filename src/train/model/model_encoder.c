@@ -15,13 +15,5 @@ static weft_status model_encoder_build(const weft__config *config, const weft__d
     return weft_module_status(model->module);
 }
 
-/* The sizes are those of config.json (published.c). */
-static void model_encoder_describe(const weft__config *config, const weft__dataset *dataset,
-                                   weft_text *name) {
-    (void)dataset;
-    weft__put(name, "L%lld-H%lld-E%lld", (long long)config->model_layers, (long long)config->model_heads,
-              (long long)config->model_width);
-}
-
 const weft__model_kind weft__model_encoder = {
-    .rounds = true, .build = model_encoder_build, .describe = model_encoder_describe};
+    .rounds = true, .build = model_encoder_build, .describe = weft__describe_blocks};

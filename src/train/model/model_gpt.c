@@ -66,11 +66,11 @@ static weft_status model_gpt_build(const weft__config *config, const weft__datas
                             "weights: name the folder or GGUF file of a published model");
 }
 
-static void model_gpt_describe(const weft__config *config, const weft__dataset *dataset, weft_text *name) {
+void weft__describe_blocks(const weft__config *config, const weft__dataset *dataset, weft_text *name) {
     (void)dataset;
     weft__put(name, "L%lld-H%lld-E%lld", (long long)config->model_layers, (long long)config->model_heads,
               (long long)config->model_width);
 }
 
 const weft__model_kind weft__model_gpt = {
-    .rounds = true, .build = model_gpt_build, .describe = model_gpt_describe};
+    .rounds = true, .build = model_gpt_build, .describe = weft__describe_blocks};

@@ -16,6 +16,9 @@ typedef struct weft__model_kind {
     void (*describe)(const weft__config *config, const weft__dataset *dataset, weft_text *name);
 } weft__model_kind;
 
+/* Describes a transformer by its layers, heads and width. */
+void weft__describe_blocks(const weft__config *config, const weft__dataset *dataset, weft_text *name);
+
 #define MODEL(id, name, kind, traits) extern const weft__model_kind weft__model_##name;
 #include "train/model/models.def"
 

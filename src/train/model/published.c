@@ -7,18 +7,8 @@
 #include "published/published.h"
 #include "train/model/published.h"
 
-/* What fine-tuning proposes for a kind of data. Larger steps forget what the model knows; adapters change
- * less of it. */
-typedef struct proposal {
-    int64_t context; /* tokens of a sample: of packed conversations, of both answers of a pair */
-    int64_t batch;
-    int64_t epochs; /* 0: the default number of steps */
-    double lr, lr_of_adapters;
-} proposal;
-
-static const proposal of_text = {.context = 256, .batch = 8, .lr = 5e-5, .lr_of_adapters = 2e-4},
-                      of_chats = {512, 4, 3, 5e-5, 2e-4}, of_pairs = {1024, 4, 1, 1e-6, 2e-5},
-                      of_use = {.context = 2048, .batch = 1, .lr = 5e-5, .lr_of_adapters = 2e-4};
+static const weft__tuning of_text = {.context = 256, .batch = 8, .lr = 5e-5, .lr_of_adapters = 2e-4},
+                          of_use = {.context = 2048, .batch = 1, .lr = 5e-5, .lr_of_adapters = 2e-4};
 
 typedef struct found {
     weft__config *config;
@@ -88,7 +78,7 @@ static weft_status describe_encoder(weft__config *config, const char *path, cons
 }
 
 /* Sets the keys that describe the model, and proposes others. */
-static weft_status describe(weft__config *config, const char *path, const proposal *of) {
+static weft_status describe(weft__config *config, const char *path, const weft__tuning *of) {
     weft__published p;
     found f = {config, path, WEFT_OK};
     char *copy = weft__strdup(NULL, path);
@@ -123,9 +113,7 @@ static weft_status describe(weft__config *config, const char *path, const propos
 }
 
 weft_status weft__model_describe_published(weft__config *config, const char *path) {
-    const proposal *of = config->data_source == WEFT__SOURCE_CHATS         ? &of_chats
-                         : config->data_source == WEFT__SOURCE_PREFERENCES ? &of_pairs
-                                                                           : &of_text;
+    const weft__tuning *own = weft__source_of(config)->tuning, *of = own ? own : &of_text;
     if (of->epochs && !weft__config_given(config, WEFT__KEY_train_steps)) {
         PROPOSE(train_steps, 0);
         PROPOSE(train_epochs, of->epochs);
@@ -136,8 +124,7 @@ weft_status weft__model_describe_published(weft__config *config, const char *pat
 weft_status weft__model_take_published(weft__config *config) {
     if (!config->published) WEFT_TRY(weft__model_describe_published(config, config->model_init));
     if (weft__config_is(config, WEFT__TRAIT_TEXTS)) return WEFT_OK; /* the dataset takes the tokenizer */
-    if (config->data_source == WEFT__SOURCE_BYTES || config->data_source == WEFT__SOURCE_TOKENS)
-        return WEFT_OK;
+    if (weft__source_of(config)->tokens_of != WEFT__TOKENS_OF_TEXT) return WEFT_OK;
     return propose_path(config, WEFT__KEY_data_tokenizer_path, &config->data_tokenizer_path,
                         config->model_init);
 }

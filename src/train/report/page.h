@@ -14,8 +14,8 @@ typedef weft_status weft__page_put(FILE *out, void *user);
 #define WEFT__PAGE_BEGIN       "<!doctype html>\n"
 #define WEFT__PAGE_BY(command) WEFT__PAGE_BEGIN "<!-- weft " command " -->\n"
 
-/* Writes the rest of the beginning of a page, up to the end of its <head>: title, style, and a policy that
- * forbids to load anything. */
+/* Writes the head of a page after its first lines: title, style, and a policy that forbids to load
+ * anything. */
 void weft__page_head(FILE *out, const char *title);
 /* Writes the script of the charts, and the end of the page. */
 void weft__page_end(FILE *out);

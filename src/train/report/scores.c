@@ -193,16 +193,13 @@ int64_t weft__scores_only(const weft__scores *s) {
 
 /* ---- JSON ---- */
 
-static void scores_put(json_t *object, const char *key, double value) {
-    if (isfinite(value)) json_object_set_new(object, key, json_real(value));
-}
-
 static json_t *class_json(const weft_class_score *e, const char *name) {
     json_t *object = json_pack("{s:s, s:I, s:I, s:I}", "class", name, "samples", (json_int_t)e->actual,
                                "predicted", (json_int_t)e->predicted, "right", (json_int_t)e->right);
     double values[WEFT__CLASS_SCORES];
     class_values(e, values);
-    for (int k = 0; k < WEFT__CLASS_SCORES; k++) scores_put(object, weft__class_score_rows[k].key, values[k]);
+    for (int k = 0; k < WEFT__CLASS_SCORES; k++)
+        weft__json_put(object, weft__class_score_rows[k].key, values[k]);
     return object;
 }
 
@@ -228,7 +225,7 @@ static void put_scores(json_t *object, const weft__scores *s, bool shared) {
     values_of(s, values);
     for (int i = 0; i < WEFT__SCORES; i++)
         if ((forms[i].tasks & own) && (forms[i].tasks != own) == shared)
-            scores_put(object, weft__score_rows[i].key, values[i]);
+            weft__json_put(object, weft__score_rows[i].key, values[i]);
 }
 
 json_t *weft__scores_json(const weft__scores *s, const weft__dataset *dataset) {

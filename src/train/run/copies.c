@@ -139,8 +139,8 @@ weft_gpt_cache *weft__copies_cache(weft__copies *copies) {
     return copies->caches[0];
 }
 
-/* Makes the loaders of a model whose layers are divided: one gives the inputs to the first layers, the other
- * one the targets to the last ones. */
+/* Makes the loaders of a model whose layers are divided. One gives the inputs to the first layers, the other
+ * one gives the targets to the last layers. */
 static weft_status score_layers(const weft__copies *copies, const weft__dataset *dataset, weft__split split,
                                 weft_module **before, weft__evaluated *one) {
     const weft__config *config = &copies->uses[0].config;

@@ -26,14 +26,10 @@ static uint64_t count_of(const json_t *object, const char *key) {
 
 /* ---- summary ---- */
 
-static void put_number(json_t *object, const char *key, double value) {
-    if (isfinite(value)) json_object_set_new(object, key, json_real(value));
-}
-
 static json_t *shares_json(const weft__shares *shares) {
     json_t *object = json_object();
     for (size_t i = 0; i < shares->count; i++)
-        put_number(object, shares->item[i].name, shares->item[i].seconds);
+        weft__json_put(object, shares->item[i].name, shares->item[i].seconds);
     return object;
 }
 
@@ -96,7 +92,7 @@ static void put_gauges(json_t *object, weft_telemetry telemetry) {
     for (int i = 0; i < WEFT__METRICS; i++) {
         const weft__metric *metric = &weft__metric_columns[i];
         if (metric->part == WEFT__PART_CARD)
-            put_number(object, metric->name[0], weft__metric_get(&m, metric));
+            weft__json_put(object, metric->name[0], weft__metric_get(&m, metric));
     }
 }
 
@@ -110,9 +106,10 @@ weft_status weft__summary_write(weft__run *run, const weft__summary *s) {
                   (json_int_t)s->step, "steps", (json_int_t)s->steps, "epoch_size", (json_int_t)s->epoch_size,
                   "tokens", s->tokens, "phases", shares_json(&s->phases), "parts", shares_json(&s->parts));
     if (s->n_choices) json_object_set_new(object, "tuned", choices_json(s));
-    put_number(object, "seconds", s->seconds);
+    weft__json_put(object, "seconds", s->seconds);
     for (int i = 0; i < WEFT__RESULTS; i++)
-        put_number(object, weft__result_rows[i].name, weft__result_get(&s->results, &weft__result_rows[i]));
+        weft__json_put(object, weft__result_rows[i].name,
+                       weft__result_get(&s->results, &weft__result_rows[i]));
     put_gauges(object, s->telemetry);
     return weft__sealed_write(run->dir, "summary.json", &json, object,
                               JSON_INDENT(2) | JSON_REAL_PRECISION(9));

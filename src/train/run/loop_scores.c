@@ -55,10 +55,10 @@ weft_status weft__loop_take(weft__loop *loop, weft__loaders which, bool auc, wef
     *scores = (weft__scores){0};
     if (!weft__processes_follows(p)) WEFT_TRY(weft__processes_evaluate(p, (int)which));
     WEFT_TRY(weft__optimizer_share_buffers(loop->model.optimizer));
-    loop->model.ctx->completes = true; /* the others wait for the results */
+    loop->model.ctx->caller.completes = true; /* the others wait for the results */
     const weft_status status = weft__scores_gather(&loop->model, &loop->dataset,
                                                    &(weft__evaluators){&here, 1, p->group}, auc, scores);
-    loop->model.ctx->completes = false;
+    loop->model.ctx->caller.completes = false;
     p->attended = status == WEFT_OK && !weft__processes_follows(p);
     return status;
 }
@@ -98,7 +98,7 @@ weft_status weft__loop_evaluate(weft__loop *loop, weft__metrics *m) {
 static weft_status sample_collect(void *user, const char *piece, size_t bytes) {
     weft__loop *loop = user;
     weft__sample *t = &loop->sample;
-    if (!loop->model.ctx->completes && weft__signals_interrupt(NULL))
+    if (!loop->model.ctx->caller.completes && weft__signals_interrupt(NULL))
         return weft__fail(NULL, WEFT_ERR_STOPPED, "the run was stopped while the model wrote a sample");
     for (size_t i = 0; i < bytes; i++) {
         if (!weft__grow(NULL, &t->data, &t->capacity, t->size, 1))
@@ -134,10 +134,10 @@ weft_status weft__loop_sample(weft__loop *loop, uint64_t step) {
                                           .end_count = question != NULL};
     made->size = 0;
     made->from = last_lines(question);
-    ctx->completes = ctx->divides; /* the others gather parameters with this process */
+    ctx->caller.completes = ctx->divides; /* the others gather parameters with this process */
     const weft_status status =
         weft_generate(loop->cache, weft__dataset_tokenizer(&loop->dataset), &wanted, sample_collect, loop);
-    ctx->completes = false;
+    ctx->caller.completes = false;
     weft__free(NULL, question);
     return status;
 }

@@ -270,7 +270,7 @@ weft_status weft__loop_prepare(weft__loop *loop, weft__config *config, const cha
     WEFT_TRY(weft__model_open_context(config, loop->choice.device, on_log, loop, &ctx));
     loop->config = config;
     loop->model.ctx = ctx;
-    if (loop->processes.group) ctx->interrupted = interrupted, ctx->interrupted_user = loop;
+    if (loop->processes.group) ctx->caller.interrupted = interrupted, ctx->caller.interrupted_user = loop;
     WEFT_TRY(weft_profile_start(ctx, &(weft_profile_options){.every = TIMED_EVERY}, &loop->profile));
     weft__span span = weft__profile_enter(ctx, WEFT__DOING_DATA);
     weft_status status = chooses ? WEFT_OK : weft__dataset_read(NULL, config, run, &loop->dataset);

@@ -6,8 +6,8 @@
 
 #include "train/run/metrics.h"
 
-/* A COLUMN that two rows have is an error of the compiler, and so is one that leaves a gap: the number of
- * rows is the size of the table. */
+/* The compiler refuses a COLUMN that two rows have, and one that leaves a gap: the number of rows is the size
+ * of the table. */
 const weft__metric weft__metric_columns[WEFT__METRICS] = {
 #define METRIC(column, member, ...) [column] = {.offset = offsetof(weft__metrics, member), __VA_ARGS__},
 #include "train/run/metrics.def"

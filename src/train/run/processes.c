@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "device/device.h"
+#include "device/module.h"
 #include "io/sealed.h"
 #include "optim/optimizer.h"
 #include "process/group.h"
@@ -37,9 +37,9 @@ void weft__processes_device(const weft__processes *p, const weft__config *config
     const char *wanted = config->device ? config->device : "";
     device[0] = 0;
     for (int i = 0; i < weft__device_kinds() && weft_process_group_local_size(p->group) > 1; i++) {
-        const weft_device_ops *kind = weft__device_kind(i);
-        const int n = strcmp(wanted, kind->name) == 0 ? weft__device_count(kind) : 0;
-        if (n > 1) snprintf(device, 64, "%s:%d", kind->name, rank % n);
+        const weft_device_module *kind = weft__device_kind(i);
+        const int n = strcmp(wanted, kind->ops->name) == 0 ? weft__device_count(kind) : 0;
+        if (n > 1) snprintf(device, 64, "%s:%d", kind->ops->name, rank % n);
     }
 }
 

@@ -82,7 +82,7 @@ def main():
         published[f"h.{i}.attn.bias"] = mask.clone()
     save_file(published, os.path.join(HERE, "gpt2.safetensors"), metadata={"format": "pt"})
     with open(os.path.join(HERE, "gpt2.json"), "w", encoding="ascii") as f:
-        json.dump(out, f, indent=0)
+        json.dump(out, f, separators=(",", ":"))
         f.write("\n")
 
 

@@ -135,7 +135,7 @@ def main():
             for name, dtype in (("f32", torch.float32), ("f64", torch.float64)):
                 out["runs"][f"{kind}.{opt}.{name}"] = run(kind, opt, dtype)
     with open(os.path.join(HERE, "losses.json"), "w") as f:
-        json.dump(out, f, indent=1)
+        json.dump(out, f, separators=(",", ":"))
         f.write("\n")
 
 

@@ -38,7 +38,7 @@ static void *counting_alloc(void *user, void *old, size_t size) {
 
 static weft_context context_with(counting *c) {
     *c = (counting){.fail_after = -1};
-    return (weft_context){.alloc = counting_alloc, .alloc_user = c};
+    return (weft_context){.caller.alloc = counting_alloc, .caller.alloc_user = c};
 }
 
 /* ---- status ---- */
@@ -195,8 +195,8 @@ static void test_log(void **state) {
     weft_context ctx = {0};
     weft__log(NULL, WEFT_LOG_INFO, "nowhere");
     weft__log(&ctx, WEFT_LOG_INFO, "nowhere");
-    ctx.log = keep_line;
-    ctx.log_user = line;
+    ctx.caller.log = keep_line;
+    ctx.caller.log_user = line;
     weft__log(&ctx, WEFT_LOG_WARNING, "%s %d", "compiled", 7);
     assert_string_equal(line, "2 compiled 7");
     weft__log(&ctx, WEFT_LOG_WARNING, "a\tb\n%s", "\033[1m");

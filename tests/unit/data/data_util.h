@@ -37,7 +37,7 @@ static inline void *counting_alloc(void *user, void *old, size_t size) {
 
 static inline weft_context context_with(counting *c) {
     *c = (counting){.fail_at = -1};
-    return (weft_context){.alloc = counting_alloc, .alloc_user = c};
+    return (weft_context){.caller.alloc = counting_alloc, .caller.alloc_user = c};
 }
 
 /* Checks the status and that the message contains every one of the words (the list ends with NULL). */

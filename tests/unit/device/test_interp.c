@@ -11,8 +11,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "device/device.h"
 #include "device/interp/interp.h"
+#include "device/module.h"
 #include "device/null/null.h"
 
 /* ---- building kernels ---- */
@@ -152,8 +152,8 @@ typedef struct fixture {
 
 static void setup(fixture *f) {
     memset(f, 0, sizeof *f);
-    f->ctx.seed = 11;
-    assert_int_equal(weft__device_interp.open(&f->ctx, "", NULL, &f->device), WEFT_OK);
+    f->ctx.random.seed = 11;
+    assert_int_equal(weft__device_interp.open(&weft__device_interp, &f->ctx, "", NULL, &f->device), WEFT_OK);
 }
 static void teardown(fixture *f) {
     assert_int_equal(f->device->bytes_in_use, 0);
@@ -692,7 +692,7 @@ static void keep_line(void *user, weft_log_level level, const char *message) {
 static void test_null(void **state) {
     (void)state;
     log_lines lines = {0};
-    weft_context ctx = {.log = keep_line, .log_user = &lines};
+    weft_context ctx = {.caller.log = keep_line, .caller.log_user = &lines};
     weft_device *device;
     weft_executable *e;
     weft_buffer *slots[1];

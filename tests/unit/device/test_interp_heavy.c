@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "device/interp/interp.h"
+#include "device/module.h"
 
 /* ---- numbers ---- */
 
@@ -151,7 +152,7 @@ typedef struct fixture {
 
 static void setup(fixture *f) {
     memset(f, 0, sizeof *f);
-    assert_int_equal(weft__device_interp.open(&f->ctx, "", NULL, &f->device), WEFT_OK);
+    assert_int_equal(weft__device_interp.open(&weft__device_interp, &f->ctx, "", NULL, &f->device), WEFT_OK);
 }
 static void teardown(fixture *f) { f->device->ops->close(f->device); }
 

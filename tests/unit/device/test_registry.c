@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "device/device.h"
+#include "device/module.h"
 
 typedef struct log_lines {
     char text[1000];
@@ -32,7 +32,7 @@ static void open_as(const char *spec, const char *name) {
 static void test_registry(void **state) {
     (void)state;
     log_lines lines = {0};
-    weft_context ctx = {.log = keep_line, .log_user = &lines};
+    weft_context ctx = {.caller.log = keep_line, .caller.log_user = &lines};
     weft_device *device;
     weft_device_description info;
     assert_true(weft_device_count() >= weft__device_kinds() - 1); /* no list shows c99 */
@@ -111,7 +111,27 @@ static void test_nonsense(void **state) {
     open_as("abacus,,interp", "interp");
 }
 
+/* A module has all that lists, messages and docs read, and its aliases mean no other kind. */
+static void test_modules(void **state) {
+    (void)state;
+    for (int i = 0; i < weft__device_kinds(); i++) {
+        const weft_device_module *kind = weft__device_kind(i);
+        assert_true(kind->ops && kind->ops->name && kind->describe && kind->open);
+        assert_ptr_equal(weft__device_kind_of(kind->ops->name), kind);
+        for (const weft_device_alias *a = kind->aliases; a && a->name; a++)
+            assert_true(a->selector && weft__device_kind_of(a->name) == kind);
+        for (const weft_device_component *c = kind->components; c && c->name; c++)
+            assert_true(c->oldest && c->from && c->without && c->find && kind->serves);
+    }
+    assert_string_equal(weft__device_kind_of("rocm:1")->ops->name, "hip");
+    assert_string_equal(weft__device_kind_of("vulkan")->ops->name, "webgpu");
+    assert_null(weft__device_kind_of("abacus"));
+    assert_null(weft__device_kind_of("cpu,cuda"));
+    assert_int_equal(weft__device_count(weft__device_kind_of("c99")), 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_registry), cmocka_unit_test(test_nonsense)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_registry), cmocka_unit_test(test_nonsense),
+                                       cmocka_unit_test(test_modules)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

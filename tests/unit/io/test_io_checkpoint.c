@@ -382,7 +382,7 @@ static void note(void *user, weft_log_level level, const char *message) {
 static void test_fall_back(void **state) {
     (void)state;
     char log[8192] = "";
-    weft_context ctx = {.log = note, .log_user = log};
+    weft_context ctx = {.caller.log = note, .caller.log_user = log};
     weft_checkpoint *c;
     (void)run_folder("back");
     assert_int_equal(weft_checkpoint_open_newest(&ctx, in_scratch("back"), false, &c), WEFT_ERR_STATE);
@@ -417,7 +417,7 @@ static void relent(void *user, weft_log_level level, const char *message) {
  * not either, so the best checkpoint is not pruned. */
 static void test_no_damage(void **state) {
     (void)state;
-    weft_context noisy = {.log = relent};
+    weft_context noisy = {.caller.log = relent};
     weft_checkpoint *c = NULL;
     char run[8300], dir[8400];
     snprintf(run, sizeof run, "%s", run_folder("whole"));
@@ -446,7 +446,7 @@ static void test_no_damage(void **state) {
     failing_alloc f;
     for (f.fail_at = 1;; f.fail_at++) {
         f.calls = f.live = 0;
-        weft_context ctx = {.alloc = failing_realloc, .alloc_user = &f};
+        weft_context ctx = {.caller.alloc = failing_realloc, .caller.alloc_user = &f};
         const weft_status status = weft_checkpoint_prune(&ctx, run, 1);
         assert_int_equal(weft_checkpoint_verify(NULL, in_scratch("whole/checkpoints/step-1")), WEFT_OK);
         if (status == WEFT_OK) break;

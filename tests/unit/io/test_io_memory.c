@@ -41,7 +41,7 @@ static int set_host_functions(void **state) {
 
 static weft_context failing_at(int at) {
     fault = (failing_alloc){.fail_at = at};
-    return (weft_context){.alloc = failing_realloc, .alloc_user = &fault};
+    return (weft_context){.caller.alloc = failing_realloc, .caller.alloc_user = &fault};
 }
 
 /* Names of many lengths, so that each buffer size of jansson ends inside a name or a number. */

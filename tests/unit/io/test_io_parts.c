@@ -54,7 +54,7 @@ static void save_rank(weft_process_group *g, void *user) {
     };
     const weft_entry model = {.name = "w", .dtype = WEFT_F32, .rank = 2, .shape = shape_m, .data = m};
     const weft_checkpoint_state state = {.step = s->step, .ranks = (uint32_t)weft_process_group_size(g)};
-    weft_context ctx = {.alloc = failing_realloc, .alloc_user = s->memory};
+    weft_context ctx = {.caller.alloc = failing_realloc, .caller.alloc_user = s->memory};
     weft__io io;
     if (fails && s->absent) return;
     if (fails && s->fault) io = faulty_io(s->fault);

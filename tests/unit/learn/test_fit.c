@@ -173,8 +173,8 @@ static bool stops(void *user) {
 
 static void interrupt(weft_context *ctx, asking *a, int stop_at) {
     *a = (asking){.stop_at = stop_at};
-    ctx->interrupted = stops;
-    ctx->interrupted_user = a;
+    ctx->caller.interrupted = stops;
+    ctx->caller.interrupted_user = a;
 }
 
 /* With batch norm a forward pass assigns buffers. */

@@ -271,7 +271,7 @@ static uint64_t seven_steps(weft_context *ctx, weft_module *net, weft_optimizer 
     if (many) assert_ok(weft_optimizer_run_many(opt, program, 7));
     before = ctx->device->submissions - before;
     *last = weft_item(loss);
-    assert_true(weft_optimizer_steps(opt) == 7 && ctx->step == 7);
+    assert_true(weft_optimizer_steps(opt) == 7 && ctx->random.step == 7);
     assert_int_equal(weft_optimizer_run_many(opt, NULL, 2), WEFT_ERR_ARGUMENT);
     weft_program_free(program);
     return before;

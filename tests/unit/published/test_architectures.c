@@ -5,6 +5,7 @@
 
 #include <weft/data.h>
 
+#include "published/published.h"
 #include "unit/published/models.h"
 
 enum { CHECKED = 4 };
@@ -189,6 +190,50 @@ static void test_equal_head(void **state) {
         free_tensors(&t);
         remove_all(folder);
     }
+    json_decref(root);
+    weft_close(ctx);
+}
+
+/* The calls by which this process has read; 0 if the system does not tell. */
+static long long reads(void) {
+    char line[64];
+    long long calls = 0;
+    FILE *io = fopen("/proc/self/io", "r");
+    while (io && fgets(line, sizeof line, io)) sscanf(line, "syscr: %lld", &calls);
+    if (io) fclose(io);
+    return calls;
+}
+
+/* Large tables are compared in pieces of many rows, up to the last number. */
+static void test_large_head(void **state) {
+    (void)state;
+    enum { ROWS = 30000, WIDTH = 24 };
+    static const int64_t shape[2] = {ROWS, WIDTH};
+    weft_context *ctx = open_device(NULL, false);
+    json_t *root = read_model("llama-tied.json");
+    const char *folder = make_folder(ctx, root, WEFT_F32, "large");
+    float *tables[2];
+    weft_entry entries[2] = {{.name = "lm_head.weight"}, {.name = "model.embed_tokens.weight"}};
+    for (int k = 0; k < 2; k++) {
+        tables[k] = calloc(ROWS * WIDTH, sizeof *tables[k]);
+        assert_non_null(tables[k]);
+        entries[k].dtype = WEFT_F32;
+        entries[k].rank = 2;
+        entries[k].shape = shape;
+        entries[k].data = tables[k];
+    }
+    for (int differs = 0; differs < 2; differs++) {
+        weft__published p;
+        tables[0][ROWS * WIDTH - 1] = (float)differs;
+        write_weights(ctx, folder, "model.safetensors", entries, 2);
+        const long long before = reads();
+        assert_ok(weft__published_read(ctx, folder, &p));
+        assert_in_range(reads() - before, 0, 200);
+        assert_int_equal(p.gpt.untied_head, differs);
+    }
+    free(tables[0]);
+    free(tables[1]);
+    remove_all(folder);
     json_decref(root);
     weft_close(ctx);
 }
@@ -451,6 +496,7 @@ int main(void) {
         cmocka_unit_test(test_logits),
         cmocka_unit_test(test_dtypes),
         cmocka_unit_test(test_equal_head),
+        cmocka_unit_test(test_large_head),
         cmocka_unit_test(test_older_configurations),
         cmocka_unit_test(test_shards),
         cmocka_unit_test(test_refused_configurations),

@@ -649,7 +649,7 @@ static void test_memory(void **state) {
     int failures = 0, calls = 0;
     for (int at = 1;; at += 1 + at / 24) {
         failing_alloc f = {.fail_at = at};
-        weft_context short_of = {.alloc = failing_realloc, .alloc_user = &f};
+        weft_context short_of = {.caller.alloc = failing_realloc, .caller.alloc_user = &f};
         const weft_status status = weft_published_quantize(&short_of, folder, path, "q4_k");
         if (f.live != 0 || (status != WEFT_OK && status != WEFT_ERR_OOM))
             fail_msg("allocation %d: status %d, %d not freed: %s", at, (int)status, f.live,

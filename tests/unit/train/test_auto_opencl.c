@@ -34,7 +34,7 @@ static int setup(void **state) {
     setenv("WEFT_KERNEL_CACHE", scratch, 1);
     unsetenv("WEFT_DEVICE");
     weft__price_rates = made_up;
-    weft__opencl_hook.cards = true;
+    weft__device_cards_hook = true;
     cards = weft__opencl_devices(&list, NULL) > 0;
     if (!cards) print_message("no OpenCL device\n");
     FILE *f = fopen("table.csv", "w");

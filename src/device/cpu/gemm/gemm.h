@@ -173,11 +173,12 @@ typedef struct weft_gemm_own {
      * a, bit 1 conjugates b. */
     void (*c64)(const weft_gemm *g, int conj, const float *a, const float *b, float *c, void *scratch);
     void (*c128)(const weft_gemm *g, int conj, const double *a, const double *b, double *c, void *scratch);
-    size_t (*c64_scratch)(const weft_gemm *g);
-    size_t (*c128_scratch)(const weft_gemm *g);
-    /* Return the bytes of 64-byte aligned scratch memory that f32 and f64 need. */
-    size_t (*f32_scratch)(const weft_gemm *g);
-    size_t (*f64_scratch)(const weft_gemm *g);
+    struct { /* return the bytes of 64-byte aligned scratch memory that these need */
+        size_t (*f32)(const weft_gemm *g);
+        size_t (*f64)(const weft_gemm *g);
+        size_t (*c64)(const weft_gemm *g);
+        size_t (*c128)(const weft_gemm *g);
+    } scratch;
     /* Returns true if f32 reads b in place. This is faster than every library (n up to about 128). */
     bool (*f32_direct)(const weft_gemm *g);
     /* Returns the calls that f32 would make for a direct matmul, at most `most`. Returns 0 if there are more,
@@ -186,20 +187,24 @@ typedef struct weft_gemm_own {
     int64_t (*f32_calls)(weft_gemm *g, weft_gemm_call_f32 *calls, int64_t most);
     void (*f32_pack)(float *to, int64_t width, const float *from, int64_t s_i, int64_t s_k, int64_t rows,
                      int64_t k);
-    void (*gemv_f32)(const weft_gemv *g, const float *x, const float *v, float *out);
-    void (*gemv_f64)(const weft_gemv *g, const double *x, const double *v, double *out);
-    void (*gemv_bf16)(const weft_gemv *g, const uint16_t *x, const float *v, float *out);
-    void (*gemv_f16)(const weft_gemv *g, const uint16_t *x, const float *v, float *out);
-    /* Convert n contiguous elements. */
-    void (*from_f16)(int64_t n, const uint16_t *from, float *to);
-    void (*from_bf16)(int64_t n, const uint16_t *from, float *to);
-    void (*to_f16)(int64_t n, const float *from, uint16_t *to);
-    void (*to_bf16)(int64_t n, const float *from, uint16_t *to);
-    /* to[i] += from[i] */
-    void (*add_f32)(int64_t n, const float *from, float *to);
-    void (*add_f64)(int64_t n, const double *from, double *to);
-    void (*add_f16)(int64_t n, const uint16_t *from, float *to);
-    void (*add_bf16)(int64_t n, const uint16_t *from, float *to);
+    struct {
+        void (*f32)(const weft_gemv *g, const float *x, const float *v, float *out);
+        void (*f64)(const weft_gemv *g, const double *x, const double *v, double *out);
+        void (*bf16)(const weft_gemv *g, const uint16_t *x, const float *v, float *out);
+        void (*f16)(const weft_gemv *g, const uint16_t *x, const float *v, float *out);
+    } gemv;
+    struct { /* convert n contiguous elements */
+        void (*from_f16)(int64_t n, const uint16_t *from, float *to);
+        void (*from_bf16)(int64_t n, const uint16_t *from, float *to);
+        void (*to_f16)(int64_t n, const float *from, uint16_t *to);
+        void (*to_bf16)(int64_t n, const float *from, uint16_t *to);
+    } convert;
+    struct { /* to[i] += from[i] */
+        void (*f32)(int64_t n, const float *from, float *to);
+        void (*f64)(int64_t n, const double *from, double *to);
+        void (*f16)(int64_t n, const uint16_t *from, float *to);
+        void (*bf16)(int64_t n, const uint16_t *from, float *to);
+    } add;
     WEFT_ATTENTION_ROWS(float) attention_f32;
     WEFT_ATTENTION_ROWS(double) attention_f64;
     weft_conv_own conv_f32, conv_f64;

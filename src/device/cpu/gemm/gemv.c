@@ -39,7 +39,7 @@ static const void *vector_of(const gemv_plan *plan, const void *v, void *scratch
     if (is_half(plan->mm.dtype)) {
         const uint16_t *from = v;
         void (*widen)(int64_t, const uint16_t *, float *) =
-            plan->mm.dtype == WEFT_F16 ? plan->own->from_f16 : plan->own->from_bf16;
+            plan->mm.dtype == WEFT_F16 ? plan->own->convert.from_f16 : plan->own->convert.from_bf16;
         if (step == 1) widen(k, from, scratch);
         for (int64_t p = 0; step != 1 && p < k; p++) widen(1, from + p * step, (float *)scratch + p);
         return scratch;
@@ -59,9 +59,10 @@ static void half_rows(const gemv_plan *plan, const weft_gemv *g, const void *x, 
         sums = out;
     else
         part.out_i = 1;
-    (f16 ? plan->own->gemv_f16 : plan->own->gemv_bf16)(&part, x, v, sums);
+    (f16 ? plan->own->gemv.f16 : plan->own->gemv.bf16)(&part, x, v, sums);
     if (direct) return;
-    void (*round)(int64_t, const float *, uint16_t *) = f16 ? plan->own->to_f16 : plan->own->to_bf16;
+    void (*round)(int64_t, const float *, uint16_t *) =
+        f16 ? plan->own->convert.to_f16 : plan->own->convert.to_bf16;
     uint16_t *to = out;
     if (g->out_i == 1) round(g->rows, sums, to);
     for (int64_t i = 0; g->out_i != 1 && i < g->rows; i++) round(1, sums + i, to + i * g->out_i);
@@ -91,9 +92,9 @@ static void cpu_gemv_run(const void *plan_, void *const *args, int64_t begin, in
             const void *v = vector_of(plan, vector + (size_t)(plan->left ? a : b) * plan->size, scratch);
             void *out = (char *)args[2] + (size_t)c * plan->out_size;
             if (mm->dtype == WEFT_F32)
-                plan->own->gemv_f32(&g, x, v, out);
+                plan->own->gemv.f32(&g, x, v, out);
             else if (mm->dtype == WEFT_F64)
-                plan->own->gemv_f64(&g, x, v, out);
+                plan->own->gemv.f64(&g, x, v, out);
             else
                 half_rows(plan, &g, x, v, out, sums);
         }
@@ -105,7 +106,7 @@ static void run_one(const void *plan_, void *const *args, int64_t begin, int64_t
                     weft_fault *fault) {
     const gemv_plan *plan = plan_;
     (void)fault, (void)begin, (void)end, (void)scratch;
-    plan->own->gemv_f32(&plan->g, args[plan->left ? 1 : 0], args[plan->left ? 0 : 1], args[2]);
+    plan->own->gemv.f32(&plan->g, args[plan->left ? 1 : 0], args[plan->left ? 0 : 1], args[2]);
 }
 
 static void cpu_gemv_plan_free(weft_context *ctx, void *plan) { weft__free(ctx, plan); }

@@ -103,7 +103,7 @@ static void block_pairs(const matmul_plan *plan, const weft_gemm *g, const char 
 static void widen(const matmul_plan *plan, const uint16_t *from, int64_t rows, int64_t cols, int64_t *s_row,
                   int64_t *s_col, float *to) {
     void (*convert)(int64_t, const uint16_t *, float *) =
-        plan->mm.dtype == WEFT_F16 ? plan->own->from_f16 : plan->own->from_bf16;
+        plan->mm.dtype == WEFT_F16 ? plan->own->convert.from_f16 : plan->own->convert.from_bf16;
     if (*s_col == 1 || cols == 1) {
         for (int64_t i = 0; i < rows; i++) convert(cols, from + i * *s_row, to + i * cols);
         *s_row = cols;
@@ -145,7 +145,8 @@ static void block_half(const matmul_plan *plan, const weft_gemm *g, const uint16
     }
     for (int64_t i = 0; i < g->m && !direct; i++) {
         uint16_t *to = (uint16_t *)c + i * g->c_m;
-        (plan->mm.dtype == WEFT_F16 ? plan->own->to_f16 : plan->own->to_bf16)(g->n, sum + i * g->n, to);
+        (plan->mm.dtype == WEFT_F16 ? plan->own->convert.to_f16
+                                    : plan->own->convert.to_bf16)(g->n, sum + i * g->n, to);
     }
 }
 
@@ -374,10 +375,10 @@ static size_t scratch_for(matmul_plan *plan) {
     plan->own_scratch = 0;
     const bool whole = mm->dtype == WEFT_I32 || mm->dtype == WEFT_I64;
     if (!plan->library && !whole)
-        plan->own_scratch = mm->dtype == WEFT_F64    ? plan->own->f64_scratch(&g)
-                            : mm->dtype == WEFT_C64  ? plan->own->c64_scratch(&g)
-                            : mm->dtype == WEFT_C128 ? plan->own->c128_scratch(&g)
-                                                     : plan->own->f32_scratch(&g);
+        plan->own_scratch = mm->dtype == WEFT_F64    ? plan->own->scratch.f64(&g)
+                            : mm->dtype == WEFT_C64  ? plan->own->scratch.c64(&g)
+                            : mm->dtype == WEFT_C128 ? plan->own->scratch.c128(&g)
+                                                     : plan->own->scratch.f32(&g);
     size_t bytes = cpu_matmul_aligned(plan->own_scratch);
     if (is_half(mm)) {
         bytes += cpu_matmul_aligned((size_t)(m * plan->half_depth) * 4) +

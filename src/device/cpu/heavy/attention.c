@@ -115,8 +115,8 @@ static const float *fetch_f32(const attention_plan *plan, const void *base, cons
     }
     const uint16_t *from = (const uint16_t *)base + at;
     for (int64_t r = 0; r < n; r++)
-        (plan->at.dtype == WEFT_F16 ? plan->own->from_f16 : plan->own->from_bf16)(d, from + r * strides[2],
-                                                                                  buffer + r * d);
+        (plan->at.dtype == WEFT_F16 ? plan->own->convert.from_f16
+                                    : plan->own->convert.from_bf16)(d, from + r * strides[2], buffer + r * d);
     *ld = d;
     return buffer;
 }
@@ -131,7 +131,7 @@ static void put_f32(const attention_plan *plan, void *base, const int64_t *strid
             continue;
         }
         uint16_t *to = (uint16_t *)base + at + r * strides[2];
-        (plan->at.dtype == WEFT_F16 ? plan->own->to_f16 : plan->own->to_bf16)(d, from, to);
+        (plan->at.dtype == WEFT_F16 ? plan->own->convert.to_f16 : plan->own->convert.to_bf16)(d, from, to);
     }
 }
 
@@ -159,8 +159,8 @@ static void *cpu_attention_take(char *base, size_t at) { return base ? base + at
 #define T            float
 #define FN(x)        x##_f32
 #define GEMM         f32
-#define GEMM_SCRATCH f32_scratch
-#define GEMV         gemv_f32
+#define GEMM_SCRATCH scratch.f32
+#define GEMV         gemv.f32
 #define ROWS         attention_f32
 #include "device/cpu/heavy/attention_float.inc"
 #undef T
@@ -173,8 +173,8 @@ static void *cpu_attention_take(char *base, size_t at) { return base ? base + at
 #define T            double
 #define FN(x)        x##_f64
 #define GEMM         f64
-#define GEMM_SCRATCH f64_scratch
-#define GEMV         gemv_f64
+#define GEMM_SCRATCH scratch.f64
+#define GEMV         gemv.f64
 #define ROWS         attention_f64
 #include "device/cpu/heavy/attention_float.inc"
 

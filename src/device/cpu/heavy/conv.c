@@ -28,9 +28,9 @@ size_t weft__conv_band_bytes(const weft_conv_band *band) {
 
 static void convert(uint8_t dtype, const weft_gemm_own *own, const void *from, int64_t n, void *to) {
     if (dtype == WEFT_F16)
-        own->from_f16(n, from, to);
+        own->convert.from_f16(n, from, to);
     else if (dtype == WEFT_BF16)
-        own->from_bf16(n, from, to);
+        own->convert.from_bf16(n, from, to);
     else
         memcpy(to, from, (size_t)n * weft__conv_wide_size(dtype));
 }
@@ -328,7 +328,8 @@ static void cpu_conv_gather(const conv_plan *p, int64_t q, int64_t rows, const c
 }
 
 static void round_row(const conv_plan *p, const float *from, int64_t n, char *to) {
-    (p->c.dtype == WEFT_F16 ? p->own->to_f16 : p->own->to_bf16)(n, from, (uint16_t *)(void *)to);
+    (p->c.dtype == WEFT_F16 ? p->own->convert.to_f16 : p->own->convert.to_bf16)(n, from,
+                                                                                (uint16_t *)(void *)to);
 }
 
 /* Computes band `unit`, counted over all images. */

@@ -195,7 +195,7 @@ static void do_band(const each_plan *p, void *const *args, int64_t task, char *p
         weft__conv_rows_do(r, o, p->wide, x, low, packed, y + (size_t)((o - first) * to_row) * p->wide,
                            p->kernels->each);
     if (y == to) return;
-    (p->c.dtype == WEFT_F16 ? p->own->to_f16 : p->own->to_bf16)(
+    (p->c.dtype == WEFT_F16 ? p->own->convert.to_f16 : p->own->convert.to_bf16)(
         (last - first) * to_row, (const float *)(const void *)y, (uint16_t *)(void *)to);
 }
 

@@ -174,9 +174,9 @@ static void do_band(const weight_plan *p, void *const *args, int64_t unit, int64
 
 static void store_row(const weight_plan *p, const void *from, int64_t n, char *to) {
     if (p->c.dtype == WEFT_F16)
-        p->own->to_f16(n, from, (uint16_t *)(void *)to);
+        p->own->convert.to_f16(n, from, (uint16_t *)(void *)to);
     else if (p->c.dtype == WEFT_BF16)
-        p->own->to_bf16(n, from, (uint16_t *)(void *)to);
+        p->own->convert.to_bf16(n, from, (uint16_t *)(void *)to);
     else
         memcpy(to, from, (size_t)n * p->size);
 }
@@ -188,9 +188,9 @@ static void add_block(const weight_plan *p, int64_t begin, int64_t end, int64_t 
         const void *x = sum_of(p, from, g, begin);
         void *y = sum_of(p, to, g, begin);
         if (p->wide == 8)
-            p->own->add_f64(n, x, y);
+            p->own->add.f64(n, x, y);
         else
-            p->own->add_f32(n, x, y);
+            p->own->add.f32(n, x, y);
     }
 }
 

@@ -82,8 +82,8 @@ weft_status weft__cpu_recurrent_prepare(weft_context *ctx, const weft_heavy_recu
     const weft_gemm_own *own = plan->own = weft__gemm_own();
     const bool wide = r->dtype == WEFT_F64, f16 = r->dtype == WEFT_F16;
     plan->r = *r;
-    plan->from = f16 ? own->from_f16 : own->from_bf16;
-    plan->to = f16 ? own->to_f16 : own->to_bf16;
+    plan->from = f16 ? own->convert.from_f16 : own->convert.from_bf16;
+    plan->to = f16 ? own->convert.to_f16 : own->convert.to_bf16;
     plan->size = weft_dtype_size((weft_dtype)r->dtype);
     plan->gates = r->kind == WEFT_LSTM ? 4 : r->kind == WEFT_GRU ? 3 : 1;
     /* the bits of a row do not depend on it */

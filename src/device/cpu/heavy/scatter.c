@@ -44,10 +44,10 @@ static bool is_half(const weft_heavy_scatter *sc) { return sc->dtype == WEFT_F16
 
 static void add_row(const scatter_plan *plan, int64_t n, const char *from, void *to) {
     switch (plan->sc.dtype) {
-    case WEFT_F32: plan->own->add_f32(n, (const void *)from, to); return;
-    case WEFT_F64: plan->own->add_f64(n, (const void *)from, to); return;
-    case WEFT_F16: plan->own->add_f16(n, (const void *)from, to); return;
-    case WEFT_BF16: plan->own->add_bf16(n, (const void *)from, to); return;
+    case WEFT_F32: plan->own->add.f32(n, (const void *)from, to); return;
+    case WEFT_F64: plan->own->add.f64(n, (const void *)from, to); return;
+    case WEFT_F16: plan->own->add.f16(n, (const void *)from, to); return;
+    case WEFT_BF16: plan->own->add.bf16(n, (const void *)from, to); return;
     case WEFT_I32:
     case WEFT_U32: {
         uint32_t *sum = to;
@@ -79,8 +79,8 @@ static void begin_rows(const scatter_plan *plan, int64_t rows, int64_t width, co
         if (!base)
             memset(sums, 0, (size_t)width * plan->size);
         else if (half)
-            (sc->dtype == WEFT_F16 ? plan->own->from_f16 : plan->own->from_bf16)(width, (const void *)from,
-                                                                                 (void *)sums);
+            (sc->dtype == WEFT_F16 ? plan->own->convert.from_f16
+                                   : plan->own->convert.from_bf16)(width, (const void *)from, (void *)sums);
         else
             memcpy(sums, from, (size_t)width * plan->size);
     }
@@ -171,7 +171,7 @@ static void tile(const scatter_plan *plan, void *const *args, int64_t outer, int
     for (int64_t r = r0; r < r1 && is_half(sc); r++) {
         uint16_t *to = (uint16_t *)(void *)(out + (size_t)(r * sc->inner) * plan->size);
         const float *from = scratch + (r - r0) * width;
-        (sc->dtype == WEFT_F16 ? plan->own->to_f16 : plan->own->to_bf16)(width, from, to);
+        (sc->dtype == WEFT_F16 ? plan->own->convert.to_f16 : plan->own->convert.to_bf16)(width, from, to);
     }
 }
 

@@ -6,7 +6,7 @@
  *     weft_gpu_devices      the devices of the API on this machine (found.h)
  *     weft_gpu_compiler     kernel source to modules (compile.h)
  *     weft_gpu_backend      opening, memory and programs (below)
- *     weft_device_ops       filled with weft__gpu_* functions; open passes the backend to weft__gpu_open
+ *     weft_device_module    with WEFT_GPU_OPS, WEFT_GPU_EXTRAS and WEFT_GPU_MODULE (the end of this file)
  *
  * Rules for the functions below:
  *
@@ -114,8 +114,8 @@ typedef struct weft_gpu_program_functions {
 } weft_gpu_program_functions;
 
 typedef struct weft_gpu_backend {
-    const weft_device_ops *ops;
     weft_gpu_devices *devices;
+    bool signals;        /* its drivers replace signal handlers, which opening restores (device/signals.h) */
     size_t device_bytes; /* size of the backend's own device struct */
     /* Errors of the API that tests ask for: an allocation failed, the device is lost. */
     int no_memory, lost;
@@ -203,11 +203,17 @@ void weft__gpu_count_memory(weft_device *device, size_t more, size_t less);
  * buffers count. */
 uint64_t weft__gpu_memory_left(weft_device *device);
 
+/* ---- functions for weft_device_module, whose `backend` is a weft_gpu_backend: found.c, device.c ---- */
+
+int weft__gpu_count(const weft_device_module *module);
+void weft__gpu_describe(const weft_device_module *module, int i, weft_device_description *description);
+weft_status weft__gpu_outline(const weft_device_module *module, weft_context *ctx, const char *selector,
+                              weft_device_outline *outline);
 /* Opens the device that the selector means. */
-weft_status weft__gpu_open(weft_context *ctx, const weft_gpu_backend *backend, const char *selector,
+weft_status weft__gpu_open(const weft_device_module *module, weft_context *ctx, const char *selector,
                            const weft_open_options *options, weft_device **device);
 
-/* ---- functions for weft_device_ops: device.c, transfer.c, executable.c ---- */
+/* ---- functions for weft_device_ops and weft_device_extras: device.c, transfer.c, executable.c ---- */
 
 void weft__gpu_close(weft_device *device);
 weft_status weft__gpu_check_dtype(weft_device *device, weft_dtype dtype);
@@ -235,6 +241,25 @@ bool weft__gpu_reads_rows(const weft_device *device, const weft_executable *exec
 weft_status weft__gpu_run_rows(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
                                weft_rows rows, int times);
 int weft__gpu_launches_of(const weft_executable *executable);
+void weft__gpu_set_timing(weft_device *device, bool on);
 const weft_timing *weft__gpu_timings(weft_device *device, const weft_executable *executable);
+
+/* ---- the tables of every backend, which adds its name and what it does in its own way ---- */
+
+#define WEFT_GPU_MODULE                                                                                      \
+    .count = weft__gpu_count, .describe = weft__gpu_describe, .open = weft__gpu_open,                        \
+    .outline = weft__gpu_outline
+
+/* All but name, extras and takes. */
+#define WEFT_GPU_OPS                                                                                         \
+    .close = weft__gpu_close, .check_dtype = weft__gpu_check_dtype, .buffer_new = weft__gpu_buffer_new,      \
+    .buffer_free = weft__gpu_buffer_free, .upload = weft__gpu_upload, .download = weft__gpu_download,        \
+    .zero = weft__gpu_buffer_zero, .build = weft__gpu_build, .executable_free = weft__gpu_executable_free,   \
+    .run = weft__gpu_run, .synchronize = weft__gpu_synchronize, .take_fault = weft__gpu_take_fault
+
+/* All but memory_free, set_timing and what links cards. */
+#define WEFT_GPU_EXTRAS                                                                                      \
+    .launches_of = weft__gpu_launches_of, .reads_rows = weft__gpu_reads_rows,                                \
+    .run_rows = weft__gpu_run_rows, .timings = weft__gpu_timings, .download_all = weft__gpu_download_all
 
 #endif

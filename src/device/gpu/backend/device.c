@@ -4,6 +4,7 @@
 
 #include "base/threads.h"
 #include "device/gpu/backend/backend.h"
+#include "device/signals.h"
 
 enum { GUARD_BYTE = 0xA5 };
 
@@ -56,17 +57,17 @@ static weft_status open_members(weft_gpu_device *d, const weft_open_options *opt
     return status;
 }
 
-weft_status weft__gpu_open(weft_context *ctx, const weft_gpu_backend *backend, const char *selector,
-                           const weft_open_options *options, weft_device **device) {
-    const weft_gpu_found *found = weft__gpu_choose(ctx, backend->devices, selector);
-    if (!found) return WEFT_ERR_DEVICE;
+static weft_status open_found(const weft_device_module *module, weft_context *ctx,
+                              const weft_gpu_found *found, const weft_open_options *options,
+                              weft_device **device) {
+    const weft_gpu_backend *backend = module->backend;
     weft_gpu_device *d = weft__zalloc(ctx, backend->device_bytes);
     if (!d) {
         char text[64];
         snprintf(text, sizeof text, "the %s device", backend->devices->name);
         return weft__fail_oom(ctx, backend->device_bytes, text);
     }
-    d->base.ops = backend->ops;
+    d->base.ops = module->ops;
     d->base.ctx = ctx;
     d->base.name = found->spec;
     d->base.asynchronous = d->base.overlaps = true;
@@ -85,6 +86,17 @@ weft_status weft__gpu_open(weft_context *ctx, const weft_gpu_backend *backend, c
     }
     *device = &d->base;
     return WEFT_OK;
+}
+
+weft_status weft__gpu_open(const weft_device_module *module, weft_context *ctx, const char *selector,
+                           const weft_open_options *options, weft_device **device) {
+    const weft_gpu_backend *backend = module->backend;
+    weft__signals signals;
+    if (backend->signals) weft__keep_signals(&signals);
+    const weft_gpu_found *found = weft__gpu_choose(ctx, backend->devices, selector);
+    const weft_status status = found ? open_found(module, ctx, found, options, device) : WEFT_ERR_DEVICE;
+    if (backend->signals) weft__restore_signals(&signals);
+    return status;
 }
 
 void weft__gpu_close(weft_device *device) {

@@ -239,6 +239,8 @@ int weft__gpu_launches_of(const weft_executable *executable) {
 
 /* ---- timings ---- */
 
+void weft__gpu_set_timing(weft_device *device, bool on) { weft__gpu_of(device)->timing = on; }
+
 /* Computes the timings of commands from their launches. A command lasts from the start of its first launch to
  * the end of its last one. A command without launches takes no time at its place in the order. */
 static void fold_times(weft_gpu_executable *e) {

@@ -9,6 +9,7 @@
 
 #include "base/threads.h"
 #include "device/quiet.h"
+#include "device/gpu/backend/backend.h"
 #include "device/gpu/gpu.h"
 
 int weft__gpu_devices(weft_gpu_devices *devices, const char **why) {
@@ -98,12 +99,24 @@ weft_target weft__gpu_target(const weft_gpu_devices *devices, const weft_gpu_fou
     return target;
 }
 
-int weft__gpu_count(weft_gpu_devices *devices) {
-    const int n = weft__gpu_devices(devices, NULL);
+static weft_gpu_devices *kind_of(const weft_device_module *module) {
+    return ((const weft_gpu_backend *)module->backend)->devices;
+}
+
+const char *weft__gpu_find_devices(weft_gpu_devices *devices, char text[WEFT_COMPONENT_TEXT]) {
+    const char *why;
+    const int n = weft__gpu_devices(devices, &why);
+    if (n) snprintf(text, WEFT_COMPONENT_TEXT, "%d device%s", n, n == 1 ? "" : "s");
+    return n ? NULL : why;
+}
+
+int weft__gpu_count(const weft_device_module *module) {
+    const int n = weft__gpu_devices(kind_of(module), NULL);
     return n ? n : 1; /* one entry, which says why there is none */
 }
 
-void weft__gpu_describe(weft_gpu_devices *devices, int i, weft_device_description *d) {
+void weft__gpu_describe(const weft_device_module *module, int i, weft_device_description *d) {
+    weft_gpu_devices *devices = kind_of(module);
     const char *why;
     const int n = weft__gpu_devices(devices, &why);
     *d = (weft_device_description){.name = devices->name, .reason = why};
@@ -121,8 +134,9 @@ void weft__gpu_describe(weft_gpu_devices *devices, int i, weft_device_descriptio
                                    .card = f->gpu};
 }
 
-weft_status weft__gpu_outline(weft_context *ctx, weft_gpu_devices *devices, const char *selector,
+weft_status weft__gpu_outline(const weft_device_module *module, weft_context *ctx, const char *selector,
                               weft_device_outline *out) {
+    weft_gpu_devices *devices = kind_of(module);
     const weft_gpu_found *f = devices->usual;
     out->absent =
         f && weft__gpu_devices(devices, NULL) == 0 && (!*selector || strcmp(selector, f->name) == 0);
@@ -133,5 +147,6 @@ weft_status weft__gpu_outline(weft_context *ctx, weft_gpu_devices *devices, cons
     out->target = weft__gpu_target(devices, f);
     out->takes = weft__gpu_takes;
     out->launches = true;
+    out->links = module->ops->extras->links != NULL;
     return WEFT_OK;
 }

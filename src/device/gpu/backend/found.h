@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-#include "device/device.h"
+#include "device/module.h"
 
 /* A device that was found. A backend's own struct begins with it. */
 typedef struct weft_gpu_found {
@@ -55,10 +55,7 @@ const weft_gpu_found *weft__gpu_choose(weft_context *ctx, weft_gpu_devices *devi
 /* Describes a device to the code that makes kernels. */
 weft_target weft__gpu_target(const weft_gpu_devices *devices, const weft_gpu_found *found);
 
-/* For weft_device_ops and weft_device_extras. */
-int weft__gpu_count(weft_gpu_devices *devices);
-void weft__gpu_describe(weft_gpu_devices *devices, int i, weft_device_description *description);
-weft_status weft__gpu_outline(weft_context *ctx, weft_gpu_devices *devices, const char *selector,
-                              weft_device_outline *outline);
+/* For weft_device_component.find: why the API opens no device, or how many there are. */
+const char *weft__gpu_find_devices(weft_gpu_devices *devices, char text[WEFT_COMPONENT_TEXT]);
 
 #endif

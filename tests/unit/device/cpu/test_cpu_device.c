@@ -13,6 +13,7 @@
 
 #include "cpu_kernels.h"
 #include "device/cpu/run.h"
+#include "device/module.h"
 
 #define ROWS    300
 #define COLUMNS 2000
@@ -125,7 +126,7 @@ static void make_program(program *p) {
 static weft_device *open_device(weft_context *ctx, int threads) {
     weft_device *d = NULL;
     const weft_open_options options = {.threads = threads};
-    assert_int_equal(weft__device_cpu.open(ctx, "", &options, &d), WEFT_OK);
+    assert_int_equal(weft__device_cpu.open(&weft__device_cpu, ctx, "", &options, &d), WEFT_OK);
     return d;
 }
 
@@ -302,7 +303,7 @@ static void test_float_state(void **state) {
 static void test_describe(void **state) {
     (void)state;
     weft_device_description info;
-    weft__device_cpu.describe(0, &info);
+    weft__device_cpu.describe(&weft__device_cpu, 0, &info);
     print_message("%s: %s\n", info.name, info.detail);
     assert_true(info.present && info.threads >= 1 && info.memory > 0);
     assert_non_null(strstr(info.detail, "thread"));
@@ -335,7 +336,7 @@ static void test_out_of_memory(void **state) {
     program *p = malloc(sizeof *p);
     make_program(p);
     weft_context *ctx = calloc(1, sizeof *ctx);
-    ctx->alloc = failing;
+    ctx->caller.alloc = failing;
     bool done = false;
     for (fail_at = 0; !done; fail_at++) {
         calls = live = 0;
@@ -343,7 +344,7 @@ static void test_out_of_memory(void **state) {
         weft_executable *e = NULL;
         weft_buffer *buffers[2] = {NULL, NULL};
         const weft_open_options options = {.threads = 2};
-        weft_status status = weft__device_cpu.open(ctx, "", &options, &d);
+        weft_status status = weft__device_cpu.open(&weft__device_cpu, ctx, "", &options, &d);
         if (status == WEFT_OK) status = d->ops->buffer_new(d, ARENA, &buffers[0]);
         if (status == WEFT_OK) status = d->ops->buffer_new(d, NUMEL * 4, &buffers[1]);
         if (status == WEFT_OK) status = d->ops->build(d, &p->commands, &e);

@@ -305,7 +305,7 @@ static void test_own_kernels(void **state) {
                 float *c = random_values(WEFT_F32, m * (n + 1), 5),
                       *before = malloc((size_t)(m * (n + 1)) * 4);
                 memcpy(before, c, (size_t)(m * (n + 1)) * 4);
-                size_t need = tables[t]->f32_scratch(&g);
+                size_t need = tables[t]->scratch.f32(&g);
                 char *scratch = aligned_alloc(64, (need + 127) / 64 * 64);
                 memset(scratch + need, 0x77, 64);
                 tables[t]->f32(&g, a, b, c, scratch);
@@ -374,7 +374,7 @@ static void check_pairs(const weft_gemm_own *own, weft_dtype dtype, int64_t m, i
         if (turned == 4) g.a_m = 2 * k, g.a_k = 2, g.b_k = 2, g.b_n = 2 * k;
         memcpy(c, before, bytes);
         if (own) {
-            const size_t need = (dtype == WEFT_C64 ? own->c64_scratch : own->c128_scratch)(&g);
+            const size_t need = (dtype == WEFT_C64 ? own->scratch.c64 : own->scratch.c128)(&g);
             char *scratch = aligned_alloc(64, (need + 127) / 64 * 64);
             memset(scratch + need, 0x77, 64);
             if (dtype == WEFT_C64)
@@ -427,7 +427,7 @@ static void test_library(void **state) {
     assert_true(weft__library_fits(&g));
     float *a = random_values(WEFT_F32, g.m * g.k, 6), *b = random_values(WEFT_F32, g.k * g.n, 7);
     float *c = malloc((size_t)(g.m * g.n) * 4), *own = malloc((size_t)(g.m * g.n) * 4);
-    void *scratch = aligned_alloc(64, (weft__gemm_own()->f32_scratch(&g) + 63) / 64 * 64);
+    void *scratch = aligned_alloc(64, (weft__gemm_own()->scratch.f32(&g) + 63) / 64 * 64);
     int before = threads();
     int token = weft__library_enter();
     weft__library_f32(&g, a, b, c);

@@ -26,9 +26,10 @@
 #include <weft/weft.h>
 
 #include "base/base.h"
+#include "component.h"
 #include "cuda/fake.h"
 #include "device/cuda/blas/blas_plan.h"
-#include "device/hip/components.h"
+#include "device/hip/hip.h"
 
 #if __has_include(<cublasLt.h>)
 #define BLAS_FUNCTION(result, name, hip, arguments)                                                          \
@@ -64,7 +65,7 @@ static bool has_card(const weft__cuda_found **list) {
            !(*list)[0].gpu.reason[0];
 }
 
-static const weft_device_ops *ops(void) { return on_hip() ? &weft__device_hip : &weft__device_cuda; }
+static const weft_device_module *kind(void) { return on_hip() ? &weft__device_hip : &weft__device_cuda; }
 
 static void forget(void) {
     if (on_hip())
@@ -476,14 +477,14 @@ static void test_without(void **state) {
     library()->file = "libabsent.so";
     forget();
     works_without_calls();
-    ops()->describe(0, &d);
+    kind()->describe(kind(), 0, &d);
     assert_true(d.present);
     assert_non_null(strstr(
         d.detail, on_hip() ? "no hipBLASLt (matmuls on own kernels: install hipblaslt of ROCm 6.1 or later)"
                            : "no cuBLASLt (matmuls on own kernels: pip install nvidia-cublas)"));
     library()->file = NULL;
     forget();
-    ops()->describe(0, &d);
+    kind()->describe(kind(), 0, &d);
     assert_non_null(strstr(d.detail, on_hip() ? ", hipBLASLt" : "cuBLASLt 13.1.2"));
     assert_int_equal(setenv("WEFT_KERNEL_CACHE", folder, 1), 0);
 }
@@ -631,21 +632,21 @@ static void test_component(void **state) {
     (void)state;
     char text[WEFT_COMPONENT_TEXT];
     if (!on_hip() || !counts()) return skip();
-    assert_true(weft__hip_component("hipBLASLt", text));
+    assert_true(test_has_component(&weft__device_hip, "hipBLASLt", text));
     assert_string_equal(text, "hipBLASLt 0.10.0");
     setenv("FAKE_HIPBLASLT_VERSION", "600", 1);
-    assert_false(weft__hip_component("hipBLASLt", text));
+    assert_false(test_has_component(&weft__device_hip, "hipBLASLt", text));
     assert_non_null(strstr(text, "install that of ROCm 6.1 to 7"));
     unsetenv("FAKE_HIPBLASLT_VERSION");
     library()->file = "libabsent.so";
     forget();
-    assert_false(weft__hip_component("hipBLASLt", text));
+    assert_false(test_has_component(&weft__device_hip, "hipBLASLt", text));
     assert_non_null(strstr(text, "libabsent.so cannot be opened: install hipBLASLt of ROCm 6.1 or later"));
     assert_non_null(strstr(text, "WEFT_HIP_PATH"));
     library()->file = NULL;
     setenv("FAKE_CUDA_CARDS", "0", 1); /* without a card, the file stands for the version */
     forget();
-    assert_true(weft__hip_component("hipBLASLt", text));
+    assert_true(test_has_component(&weft__device_hip, "hipBLASLt", text));
     assert_non_null(strstr(text, "libhipblaslt.so.0"));
     unsetenv("FAKE_CUDA_CARDS");
     forget();

@@ -24,11 +24,11 @@
 #endif
 #include <weft/weft.h>
 
+#include "component.h"
 #include "cuda/fake.h"
 #include "device/cuda/blas/blas.h"
 #include "device/cuda/dnn/dnn.h"
 #include "device/cuda/nvml/nvml.h"
-#include "device/cuda/components.h"
 #include "device/cuda/driver/nvrtc.h"
 #include "device/cuda/run.h"
 #include "learn/pending.h"
@@ -107,7 +107,7 @@ static void test_without_library(void **state) {
     weft__cuda_forget();
     refuses("libabsent.so cannot be opened: it comes with the driver");
     assert_int_equal(weft__device_count(&weft__device_cuda), 1);
-    weft__device_cuda.describe(0, &info);
+    weft__device_cuda.describe(&weft__device_cuda, 0, &info);
     assert_string_equal(info.name, "cuda");
     assert_false(info.present);
     assert_non_null(strstr(info.reason, "nvidia-driver"));
@@ -131,7 +131,7 @@ static void test_without_compiler(void **state) {
     weft__nvrtc_file = "libabsent.so";
     weft__cuda_forget();
     refuses("the kernel compiler is missing: libabsent.so cannot be opened: install NVRTC");
-    weft__device_cuda.describe(0, &info);
+    weft__device_cuda.describe(&weft__device_cuda, 0, &info);
     assert_string_equal(info.name, "cuda:0");
     assert_false(info.present);
     assert_true(info.memory > 0 && info.threads > 0);
@@ -173,7 +173,7 @@ static void test_driver_alone(void **state) {
     if (without_cuda() || test_without_opencl()) return skip();
     weft__nvrtc_file = "libabsent.so";
     weft__cuda_forget();
-    weft__opencl_hook.cards = true;
+    weft__device_cards_hook = true;
     weft__opencl_forget();
     for (int i = 0; i < 2; i++) {
         said s = {{0}};
@@ -185,7 +185,7 @@ static void test_driver_alone(void **state) {
         assert_non_null(strstr(s.text, "pip install nvidia-cuda-nvrtc"));
         weft_close(ctx);
     }
-    weft__opencl_hook.cards = false;
+    weft__device_cards_hook = false;
     weft__opencl_forget();
     weft__nvrtc_file = NULL;
     weft__cuda_forget();
@@ -198,7 +198,7 @@ static void test_pieces(void **state) {
     char text[WEFT_COMPONENT_TEXT];
     if (without_cuda()) return skip();
     for (int i = 0; i < 7; i++) {
-        const bool there = weft__cuda_component(names[i], text);
+        const bool there = test_has_component(&weft__device_cuda, names[i], text);
         assert_true(there ? text[strcspn(text, "0123456789")] : strstr(text, "install") != NULL);
         if (i < 3) assert_true(there);
     }
@@ -206,11 +206,10 @@ static void test_pieces(void **state) {
     weft__cuda_forget();
     weft__dnn_forget();
     for (int i = 0; i < 7; i++) {
-        const bool there = weft__cuda_component(names[i], text);
+        const bool there = test_has_component(&weft__device_cuda, names[i], text);
         if (i < 3) assert_true(there);
         if (i == 3 || i == 4 || i == 6) assert_true(!there && strstr(text, "libabsent.so cannot be opened"));
     }
-    assert_false(weft__cuda_component("coal", text));
     weft__nvml_file = weft__cublas.file = weft__dnn_file = NULL;
     weft__dnn_forget();
     weft__cuda_forget();

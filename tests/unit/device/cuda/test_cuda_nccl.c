@@ -77,7 +77,7 @@ static bool sum_over(const char *const specs[2], weft_dtype dtype, weft_status w
     enum { COUNT = 100000, SPARE = 3 };
     static double values[COUNT + SPARE], got[COUNT + SPARE];
     const size_t size = weft_dtype_size(dtype), bytes = (COUNT + SPARE) * size;
-    weft_context ctx[2] = {{0}};
+    weft_context ctx[2] = {0};
     weft_device *devices[2];
     weft_buffer *buffers[2];
     bool done = false;

@@ -174,7 +174,8 @@ static void test_memory_is_gone(void **state) {
     if (!setup(&f)) return skip();
     const weft_device_ops *ops = f.device->ops;
     weft_device_description info;
-    ops->describe(0, &info);
+    const weft_device_module *kind = weft__device_kind_of(ops->name);
+    kind->describe(kind, 0, &info);
     assert_int_equal(ops->buffer_new(f.device, (size_t)info.buffer_limit + 1, &b), WEFT_ERR_OOM);
     assert_non_null(strstr(weft_last_error(&f.ctx), "this device allows at most"));
     weft__gpu_hook.fail_allocation = 2;

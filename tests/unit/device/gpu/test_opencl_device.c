@@ -46,7 +46,7 @@ static void test_without_library(void **state) {
     assert_non_null(
         strstr(weft_last_error(&ctx), "libabsent.so cannot be opened: install the OpenCL loader"));
     assert_int_equal(weft__device_count(&weft__device_opencl), 1);
-    weft__device_opencl.describe(0, &info);
+    weft__device_opencl.describe(&weft__device_opencl, 0, &info);
     assert_string_equal(info.name, "opencl");
     assert_false(info.present);
     assert_non_null(strstr(info.reason, "pocl-opencl-icd"));
@@ -83,7 +83,7 @@ static void hide_others(bool hidden) {
 static void test_lists(void **state) {
     (void)state;
     log_lines lines = {0};
-    weft_context ctx = {.log = keep_line, .log_user = &lines};
+    weft_context ctx = {.caller.log = keep_line, .caller.log_user = &lines};
     weft_device *device;
     hide_others(true);
     weft__opencl_hook.library = "libabsent.so";
@@ -129,7 +129,7 @@ static void test_names(void **state) {
     const weft__opencl_found *list;
     const int n = weft__opencl_devices(&list, NULL);
     for (int i = 0; i < n; i++) {
-        weft__device_opencl.describe(i, &info);
+        weft__device_opencl.describe(&weft__device_opencl, i, &info);
         assert_string_equal(info.name, list[i].gpu.spec);
         assert_true(info.present || info.reason);
         assert_true(!info.present || (info.memory > 0 && info.threads > 0));
@@ -146,15 +146,15 @@ static void test_names(void **state) {
     assert_int_equal(weft__device_open(&f.ctx, "opencl:abacus", NULL, &device), WEFT_ERR_DEVICE);
     assert_non_null(strstr(weft_last_error(&f.ctx), "\"opencl:abacus\": there is none"));
     hide_others(true);
-    weft__opencl_hook.cards = true; /* "gpu" opens a GPU, without a warning */
+    weft__device_cards_hook = true; /* "gpu" opens a GPU, without a warning */
     weft__opencl_forget();
     log_lines lines = {0};
-    weft_context ctx = {.log = keep_line, .log_user = &lines};
+    weft_context ctx = {.caller.log = keep_line, .caller.log_user = &lines};
     assert_int_equal(weft__device_open(&ctx, "gpu", NULL, &device), WEFT_OK);
     assert_string_equal(device->name, "opencl:0");
     device->ops->close(device);
     assert_int_equal(lines.count, 0);
-    weft__opencl_hook.cards = false;
+    weft__device_cards_hook = false;
     weft__opencl_forget();
     hide_others(false);
     test_teardown(&f);

@@ -24,8 +24,8 @@
 #endif
 #include <weft/weft.h>
 
+#include "component.h"
 #include "cuda/fake.h"
-#include "device/hip/components.h"
 #include "device/hip/hip.h"
 #include "gpu.h"
 
@@ -89,10 +89,10 @@ static void test_without_library(void **state) {
     refuses("hip", "device hip: libabsent.so cannot be opened: install the HIP runtime of ROCm");
     refuses("rocm", "device hip: libabsent.so");
     assert_int_equal(weft__device_count(&weft__device_hip), 1);
-    weft__device_hip.describe(0, &info);
+    weft__device_hip.describe(&weft__device_hip, 0, &info);
     assert_string_equal(info.name, "hip");
     assert_false(info.present);
-    assert_false(weft__hip_component("runtime", text));
+    assert_false(test_has_component(&weft__device_hip, "runtime", text));
     assert_non_null(strstr(text, "WEFT_HIP_PATH"));
     weft__hip_hook.node = "/dev/null"; /* there is a card */
     assert_false(weft__hip_driver());
@@ -131,18 +131,18 @@ static void test_components(void **state) {
     (void)state;
     char text[WEFT_COMPONENT_TEXT];
     if (!counts()) return hip_skip();
-    assert_true(weft__hip_component("runtime", text));
+    assert_true(test_has_component(&weft__device_hip, "runtime", text));
     assert_string_equal(text, "HIP 6.3.42134");
-    assert_true(weft__hip_component("hipRTC", text));
+    assert_true(test_has_component(&weft__device_hip, "hipRTC", text));
     assert_string_equal(text, "hipRTC 6.3");
-    assert_true(weft__hip_component("card", text));
+    assert_true(test_has_component(&weft__device_hip, "card", text));
     assert_non_null(strstr(text, "Test driver, no card A, gfx"));
     assert_null(strchr(text, ':'));
     weft__hip_hook.missing = "hiprtcGetCodeSize";
     weft__hip_forget();
     refuses("hip", "the kernel compiler is missing: ");
     refuses("hip", "has no hiprtcGetCodeSize: install hipRTC of ROCm, in the version of the HIP runtime");
-    assert_false(weft__hip_component("hipRTC", text));
+    assert_false(test_has_component(&weft__device_hip, "hipRTC", text));
     weft__hip_hook.missing = NULL;
     weft__hip_forget();
 }
@@ -161,7 +161,7 @@ static void test_architecture(void **state) {
         const bool wide = list[0].wave == 64;
         assert_string_equal(list[0].arch, wide ? "gfx90a:sramecc+:xnack-" : "gfx1100");
         assert_non_null(strstr(list[0].compiler, list[0].arch)); /* part of the keys of kernels on disk */
-        weft__device_hip.describe(1, &info);
+        weft__device_hip.describe(&weft__device_hip, 1, &info);
         assert_string_equal(info.name, "hip:1");
         assert_true(info.present && info.card && info.f64 && info.threads == 2);
         assert_non_null(
