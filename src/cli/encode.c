@@ -47,7 +47,7 @@ static weft_status describe_run(weft__encode *e) {
     if (status == WEFT_OK) status = weft__config_resolve(&config);
     if (status == WEFT_OK) status = weft__dataset_describe(NULL, &config, e->folder, &dataset);
     e->context = config.model_context;
-    e->pairs = dataset.text_count == 2;
+    e->pairs = dataset.texts.count == 2;
     weft__dataset_free(NULL, &dataset);
     weft__config_free(&config);
     return status;

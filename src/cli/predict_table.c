@@ -22,7 +22,7 @@ static bool has_classes(const weft__predict_table *t) {
 
 /* Returns the name of a number to predict: that of the target, or "prediction". Several are counted. */
 static const char *number_name(const weft__predict_table *t, int64_t i, char out[40]) {
-    if (t->dataset->outputs == 1) return t->dataset->target ? t->dataset->target : "prediction";
+    if (t->dataset->outputs == 1) return t->dataset->table.target ? t->dataset->table.target : "prediction";
     snprintf(out, 40, "prediction %lld", (long long)i + 1);
     return out;
 }
@@ -59,7 +59,9 @@ static void put_number(const weft__predict_table *t, bool first, const char *for
 /* The digits that a predicted number has in front of those that the model knows: large numbers, such as
  * seconds since 1970, may differ little. */
 static int digits_ahead(const weft__dataset *d, int64_t output) {
-    const double ratio = d->target_mean ? fabs(d->target_mean[output]) / d->target_deviation[output] : 0;
+    const double ratio = d->scaling.target_mean
+                             ? fabs(d->scaling.target_mean[output]) / d->scaling.target_deviation[output]
+                             : 0;
     return ratio > 10 ? (int)fmin(log10(ratio), 8) : 0;
 }
 

@@ -38,17 +38,18 @@ void good_run_files(void) {
                                  .source = &weft__data_csv,
                                  .features = 2,
                                  .outputs = 1,
-                                 .table = {.list = columns, .count = 2}};
+                                 .table = {.kinds = {.list = columns, .count = 2}}};
     const weft__dataset images = {.task = WEFT__TASK_CLASSIFICATION,
                                   .source = &weft__data_cifar10,
                                   .features = 64,
                                   .outputs = 2,
-                                  .scale = 1.0 / 255,
+                                  .scaling = {.factor = 1.0 / 255},
                                   .image = {1, 8, 8}};
-    const weft__dataset text = {.task = WEFT__TASK_LANGUAGE_MODEL,
-                                .source = &weft__data_text,
-                                .tokenizer = good_tokenizer(),
-                                .vocabulary = (int64_t)weft_tokenizer_vocabulary(good_tokenizer())};
+    const weft__dataset text = {
+        .task = WEFT__TASK_LANGUAGE_MODEL,
+        .source = &weft__data_text,
+        .tokens = {.tokenizer = good_tokenizer(),
+                   .vocabulary = (int64_t)weft_tokenizer_vocabulary(good_tokenizer())}};
     write_run("trained", "model:\n  type: linear\ndata:\n  path: data.csv\n", &table);
     write_run("pixels", "model:\n  type: cnn\ndata:\n  source: cifar10\n  path: data.bin\n", &images);
     write_run("spoken", "model:\n  type: lstm\n  width: 8\ndata:\n  path: text.txt\n", &text);

@@ -78,7 +78,14 @@ exceptions ''
 
 echo '#include "high/high.h"' >src/low/types.h
 finds "types of a higher folder" 'src/low/types.h: low may not use high ("high/high.h")'
-rm src/low/types.h
+exceptions '("low/", "high/high.h", "a reason"),'
+passes "an exception of a header"
+echo 'int weft_high(void); int weft_up(void); int weft_up(void) { return weft_high(); }' >src/low/up.c
+compile
+finds "a symbol besides that header" "src/low/up.c: low may not use high (weft_high)"
+exceptions ''
+rm src/low/types.h src/low/up.c
+compile
 printf 'extern int weft__number; int weft__read(void); int weft__read(void) { return weft__number; }\n' >src/base/reads.c
 echo 'int weft__number = 3;' >src/low/number.c
 compile

@@ -194,7 +194,7 @@ static void check_samples(const model_case *c, void *handle, weft__use *use) {
                      WEFT_OK);
     const weft_loader_options options = {.batch = 1,
                                          .in_order = true,
-                                         .scale = use->dataset.scale,
+                                         .scale = use->dataset.scaling.factor,
                                          .images =
                                              weft__dataset_images(&use->dataset, &(weft__image_places){0})};
     assert_int_equal(weft_loader_new(use->model.ctx, &inputs.x, NULL, &options, &loader), WEFT_OK);
@@ -245,7 +245,7 @@ static void check_text(const model_case *c, void *handle, weft__use *use) {
         weft_gpt_cache_reset(cache);
         restart();
         for (int i = 0; i < 12; i++) {
-            tokens[i] = (i * 5 + round) % (int32_t)use->dataset.vocabulary;
+            tokens[i] = (i * 5 + round) % (int32_t)use->dataset.tokens.vocabulary;
             assert_int_equal(weft_gpt_feed(cache, &tokens[i], 1, wanted), WEFT_OK);
             assert_int_equal(next(tokens[i], got), 0);
             compare(c->name, got, wanted, use->model.rows);
@@ -262,7 +262,7 @@ static void check_text(const model_case *c, void *handle, weft__use *use) {
         const char *text;
     } * table;
     find(handle, "model_tokens", &table);
-    for (int64_t i = 0; i < use->dataset.vocabulary; i++) {
+    for (int64_t i = 0; i < use->dataset.tokens.vocabulary; i++) {
         size_t bytes;
         const char *text = weft_tokenizer_token(weft__dataset_tokenizer(&use->dataset), (int32_t)i, &bytes);
         assert_int_equal(table[i].bytes, bytes);

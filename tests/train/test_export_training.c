@@ -256,11 +256,11 @@ static void open_samples(pair *p) {
         p->y = (weft_array){.dtype = WEFT_F32, .rank = 2, .shape = {p->samples, 1}, .data = p->numbers};
     for (int64_t i = 0; i < p->samples && !classes; i++)
         if (table)
-            p->numbers[i] =
-                (float)(((double)wanted_numbers[i][0] - d->target_mean[0]) / d->target_deviation[0]);
+            p->numbers[i] = (float)(((double)wanted_numbers[i][0] - d->scaling.target_mean[0]) /
+                                    d->scaling.target_deviation[0]);
     const weft_loader_options options = {.batch = p->c->batch,
                                          .in_order = true,
-                                         .scale = d->scale,
+                                         .scale = d->scaling.factor,
                                          .images = weft__dataset_images(d, &(weft__image_places){0})};
     assert_int_equal(weft_loader_new(p->use.model.ctx, &p->inputs.x, &p->y, &options, &p->loader), WEFT_OK);
 }
@@ -294,7 +294,7 @@ static void pair_close(pair *p) {
 static void write_texts(const pair *p, int step) {
     const int64_t window = p->use.config.model_context + 1;
     for (int64_t i = 0; i < p->c->batch * window; i++)
-        p->classes[i] = (int32_t)((i * 7 + i * i / 5 + 3 * step) % p->use.dataset.vocabulary);
+        p->classes[i] = (int32_t)((i * 7 + i * i / 5 + 3 * step) % p->use.dataset.tokens.vocabulary);
 }
 
 static weft_tensor *text_part(const pair *p, int64_t first) {

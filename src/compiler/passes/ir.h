@@ -5,13 +5,15 @@
  * The passes, in the order in which they run:
  *
  *     tensors
- *        |  build.c      tensors -> IR: views on edges, composites taken or expanded, long reductions split
+ *        |  build.c      tensors -> IR: views on edges, composites taken or expanded
+ *        |  reduce.c     reductions; long ones are split into two stages
  *        |  heavy/       heavy tensors -> HEAVY nodes whose operands a device can address
  *        |  divided.c    which ops read parameters that several processes have divided
  *        |  layout.c     the order of dimensions in which values are stored
  *        |  parts.c      concatenations and gradients of slices, stored part by part
  *        |  sums.c       column sums that a matmul computes as a second result
- *        |  fuse.c       which nodes share a kernel, which values are stored
+ *        |  fuse.c       which nodes share a kernel
+ *        |    store.c      which values are stored
  *        |    space.c      index spaces of kernels: which ones fit together
  *        |    order.c      which kernels run before which, while clusters form
  *        |  plan.c       order, phases, slots, commands
@@ -229,8 +231,21 @@ weft_status weft__ir_sort(weft_ir *ir); /* Renumbers the nodes so that operands 
 /* Returns an earlier node that equals the newest one, and drops the newest; or returns the newest. -1 if
  * memory is gone, or if `newest` is negative. */
 int weft__ir_unify(weft_ir *ir, int newest);
+/* Notes that the node computes t, or a step on the way to t. */
+void weft__ir_comes_from(ir_node *node, const weft_tensor *t, weft_op op);
+/* Adds a node that computes t, or a step on the way to t, over `shape`, which has the rank of t. -1 if memory
+ * is gone. */
+int weft__ir_shaped(weft_ir *ir, ir_kind kind, const weft_tensor *t, const int64_t *shape, int n_in,
+                    const ir_edge *in);
 weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_outputs, ir_sink *sinks,
                            size_t n_sinks);
+
+/* ---- reduce.c ---- */
+/* Builds a reduction. It runs in the memory order of its operand, and in two stages if it reduces many
+ * elements to few. */
+weft_status weft__ir_reduce(weft_ir *ir, const weft_tensor *t, ir_edge in, ir_edge *out);
+/* Builds a matmul: as a heavy operation, or as sums if a matrix has few columns. */
+weft_status weft__ir_matmul(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out);
 
 /* ---- divided.c ---- */
 /* Is the node a leaf of a storage that several processes have divided? */
@@ -305,6 +320,12 @@ bool weft__order_merge(weft_ir *ir, int to, int from);
 /* ---- fuse.c ---- */
 weft_status weft__ir_fuse(weft_ir *ir);
 
+/* ---- store.c ---- */
+/* A value that needs more ops and casts than these is never recomputed in another kernel. */
+enum { IR_RECOMPUTED_MOST = 256 };
+/* Decides which values of the clusters get memory. */
+weft_status weft__ir_choose_stored(weft_ir *ir);
+
 /* ---- lower.c ---- */
 /* Makes the kernel of cluster c, in memory of `keep`. arg_nodes[i] is the node of argument i: a stored node
  * or a leaf.
@@ -322,6 +343,10 @@ static inline bool ir_is_compute(const ir_node *node) {
 /* Has no operands that need memory, so each kernel can compute it again. */
 static inline bool ir_is_source(const ir_node *node) {
     return node->kind == IR_CONST || node->kind == IR_IOTA || node->kind == IR_RANDOM;
+}
+static inline bool ir_divides_integers(const ir_node *node) {
+    return node->kind == IR_CALC && (node->op == WEFT_OP_DIV || node->op == WEFT_OP_MOD) &&
+           !weft_dtype_is_float((weft_dtype)node->dtype);
 }
 
 #endif

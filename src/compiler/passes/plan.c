@@ -464,14 +464,14 @@ static int leaf_of(plan *p, const weft_tensor *t) {
         leaf.offset = (int64_t)program->scalars.bytes;
         program->scalars.bytes += (scalar_bytes(t) + 15) & ~(size_t)15;
     }
-    if (!add_entry(p, &p->leaves, t, program->n_leaves)) return -1;
-    program->leaves[program->n_leaves] = leaf;
-    return program->n_leaves++;
+    if (!add_entry(p, &p->leaves, t, program->leaves.count)) return -1;
+    program->leaves.list[program->leaves.count] = leaf;
+    return program->leaves.count++;
 }
 
 /* The place of a leaf that has its entry. */
 static ir_place place_of_leaf(const plan *p, const weft_tensor *t) {
-    const program_leaf *leaf = &p->program->leaves[entry_of(&p->leaves, t)];
+    const program_leaf *leaf = &p->program->leaves.list[entry_of(&p->leaves, t)];
     bool storage = t->leaf == WEFT_LEAF_STORAGE;
     return (ir_place){leaf->slot, storage ? first_byte(t) : leaf->offset};
 }
@@ -482,12 +482,12 @@ static weft_status place_leaves(plan *p) {
     weft_program *program = p->program;
     size_t most = ir->sinks.count + 1;
     for (size_t n = 0; n < ir->n_nodes; n++) most += ir->nodes[n].kind == IR_LEAF;
-    program->leaves = weft__arena_alloc(&program->keep, most * sizeof *program->leaves);
+    program->leaves.list = weft__arena_alloc(&program->keep, most * sizeof *program->leaves.list);
     program->sink_leaf =
         weft__arena_alloc(&program->keep, (ir->sinks.count + 1) * sizeof *program->sink_leaf);
-    program->output_slots =
-        weft__arena_alloc(&program->keep, (ir->outputs.count + 1) * sizeof *program->output_slots);
-    if (!program->leaves || !program->sink_leaf || !program->output_slots) return weft__ir_failed(ir);
+    program->outputs.slots =
+        weft__arena_alloc(&program->keep, (ir->outputs.count + 1) * sizeof *program->outputs.slots);
+    if (!program->leaves.list || !program->sink_leaf || !program->outputs.slots) return weft__ir_failed(ir);
     program->commands.n_slots = SLOT_FIRST;
     program->commands.scalars = SLOT_SCALARS;
     WEFT_TRY(index_leaves(p));
@@ -504,10 +504,10 @@ static weft_status place_leaves(plan *p) {
         if (sink->in_place) ir->nodes[sink->node].place = place;
     }
     for (size_t i = 0; i < ir->outputs.count; i++) {
-        program->output_slots[i] = program->commands.n_slots++;
-        ir->nodes[ir->outputs.nodes[i]].place = (ir_place){program->output_slots[i], 0};
+        program->outputs.slots[i] = program->commands.n_slots++;
+        ir->nodes[ir->outputs.nodes[i]].place = (ir_place){program->outputs.slots[i], 0};
     }
-    program->n_outputs = ir->outputs.count;
+    program->outputs.count = ir->outputs.count;
     return WEFT_OK;
 }
 

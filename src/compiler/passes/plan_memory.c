@@ -297,18 +297,18 @@ static weft_status place_arena(plan *p) {
     }
     if (zones && count) program->arena_bytes += ZONE;
     if (!zones) program->commands.arena_bytes = program->arena_bytes;
-    program->regions = placed;
-    program->n_regions = count;
+    program->regions.list = placed;
+    program->regions.count = count;
     return WEFT_OK;
 }
 
 /* The first value in a region names it. Aliases of this value come later. */
 weft_status weft__plan_name_regions(const plan *p) {
     const weft_ir *ir = p->ir;
-    program_region *regions = p->program->regions;
+    program_region *regions = p->program->regions.list;
     int *of = weft__arena_alloc(&p->ir->arena, (ir->n_nodes + 1) * sizeof *of); /* region + 1; 0: none */
     if (!of) return weft__ir_failed(p->ir);
-    for (int i = 0; i < p->program->n_regions; i++) of[p->region_nodes[i]] = i + 1;
+    for (int i = 0; i < p->program->regions.count; i++) of[p->region_nodes[i]] = i + 1;
     for (int n = 0; n < (int)ir->n_nodes; n++) {
         const ir_node *node = &ir->nodes[n];
         const int i = node->live && node->stored ? of[weft__plan_holder(p, n)] : 0;

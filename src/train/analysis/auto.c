@@ -45,7 +45,7 @@ static weft_status decode_step(const plan *p) {
 
 static weft_status apply_step(const plan *p) {
     const weft__config *c = p->config;
-    const bool text = c->task == WEFT__TASK_LANGUAGE_MODEL || p->dataset->texts;
+    const bool text = c->task == WEFT__TASK_LANGUAGE_MODEL || p->dataset->texts.rows;
     const int64_t shape[2] = {c->train_batch, text ? c->model_context : p->dataset->features};
     weft_tensor *x = weft_from(p->model.ctx, text ? WEFT_I32 : WEFT_F32, 2, shape, p->zeros);
     weft_tensor *y = weft_argmax(weft_forward(p->model.module, x), -1, false);

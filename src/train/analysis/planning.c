@@ -22,7 +22,7 @@ weft_status weft__planning_data(const weft__config *config, weft__dataset *datas
         return weft__dataset_read(NULL, config, NULL, dataset);
     dataset->task = WEFT__TASK_LANGUAGE_MODEL;
     dataset->source = weft__source_of(config);
-    dataset->vocabulary = config->model_tokens ? config->model_tokens : config->model_vocab;
+    dataset->tokens.vocabulary = config->model_tokens ? config->model_tokens : config->model_vocab;
     return WEFT_OK;
 }
 
@@ -62,7 +62,7 @@ static weft_status plan_step(weft_context *ctx, const weft__config *c, const wef
     weft__model model;
     weft_batch batch = {0};
     weft__dataset rows = *dataset; /* borrowed: texts of the longest batch count */
-    rows.whole_rows = true;
+    rows.texts.whole = true;
     dataset = &rows;
     weft__model_name(c, dataset, planned->model);
     WEFT_TRY(weft__model_build(ctx, c, dataset, NULL, &model));
@@ -231,9 +231,9 @@ static weft_status planning_fits(search *s, int64_t batch, bool *yes) {
 /* Returns the number of training samples. For text these are windows without shared tokens. With streams,
  * each stream has one token more than its windows. */
 static int64_t samples_of(const weft__config *config, const weft__dataset *dataset) {
-    size_t tokens = dataset->id_count[WEFT__TRAIN];
-    if (dataset->corpus) weft_corpus_ids(dataset->corpus, WEFT_CORPUS_TRAIN, &tokens);
-    if (config->task == WEFT__TASK_LANGUAGE_MODEL && !dataset->chats)
+    size_t tokens = dataset->tokens.id_count[WEFT__TRAIN];
+    if (dataset->tokens.corpus) weft_corpus_ids(dataset->tokens.corpus, WEFT_CORPUS_TRAIN, &tokens);
+    if (config->task == WEFT__TASK_LANGUAGE_MODEL && !dataset->chats.rows)
         return (int64_t)tokens / (config->model_context + config->data_streams);
     return dataset->x[WEFT__TRAIN].rank ? dataset->x[WEFT__TRAIN].shape[0] : 0;
 }

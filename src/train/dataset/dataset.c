@@ -24,8 +24,8 @@ static bool is_corpus(const weft__config *config) {
 }
 
 static weft_status take_tokenizer(weft_context *ctx, const char *path, weft__dataset *dataset) {
-    WEFT_TRY(weft_published_tokenizer(ctx, path, &dataset->tokenizer));
-    dataset->vocabulary = (int64_t)weft_tokenizer_vocabulary(dataset->tokenizer);
+    WEFT_TRY(weft_published_tokenizer(ctx, path, &dataset->tokens.tokenizer));
+    dataset->tokens.vocabulary = (int64_t)weft_tokenizer_vocabulary(dataset->tokens.tokenizer);
     return WEFT_OK;
 }
 
@@ -83,7 +83,7 @@ static weft_status given_tokenizer(weft_context *ctx, const weft__config *config
     const char *path = config->data_tokenizer_path;
     char name[32];
     WEFT_TRY(take_tokenizer(ctx, path, dataset));
-    const char *kind = weft_tokenizer_kind_name(weft_tokenizer_kind_of(dataset->tokenizer));
+    const char *kind = weft_tokenizer_kind_name(weft_tokenizer_kind_of(dataset->tokens.tokenizer));
     weft__config_choice(WEFT__KEY_data_tokenizer, config->data_tokenizer, name);
     if (!weft__config_given(config, WEFT__KEY_data_tokenizer) || strcmp(kind, name) == 0) return WEFT_OK;
     return weft__fail(ctx, WEFT_ERR_ARGUMENT, "%s: this tokenizer has the kind %s, but data.tokenizer is %s",
@@ -96,7 +96,7 @@ weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, co
     WEFT_TRY(weft__config_check_data(config));
     dataset->task = (weft__task)config->task;
     dataset->source = weft__source_of(config);
-    dataset->max_pixels = config->data_image_pixels;
+    dataset->images.max_pixels = config->data_image_pixels;
     if (!is_corpus(config)) {
         if (run) WEFT_TRY(weft__dataset_describe(ctx, config, run, dataset));
         return weft__dataset_read_tables(ctx, config, dataset);
@@ -111,36 +111,36 @@ weft_status weft__dataset_read(weft_context *ctx, const weft__config *config, co
 }
 
 void weft__dataset_free(weft_context *ctx, weft__dataset *dataset) {
-    weft_corpus_free(dataset->corpus);
-    weft_tokenizer_free(dataset->tokenizer);
+    weft_corpus_free(dataset->tokens.corpus);
+    weft_tokenizer_free(dataset->tokens.tokenizer);
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
-        weft__free(ctx, dataset->ids[i]);
-        weft_tokens_free(dataset->files[i]);
+        weft__free(ctx, dataset->tokens.ids[i]);
+        weft_tokens_free(dataset->tokens.files[i]);
         weft_array_free(ctx, &dataset->x[i]);
         weft_array_free(ctx, &dataset->y[i]);
         weft_array_free(ctx, &dataset->weights[i]);
         weft_array_free(ctx, &dataset->lengths[i]);
-        weft_array_free(ctx, &dataset->reference[i]);
-        weft_array_free(ctx, &dataset->paths[i]);
-        weft_array_free(ctx, &dataset->notes[i]);
-        weft__free(ctx, dataset->names[i]);
-        weft_array_free(ctx, &dataset->members[i]);
-        if (i == WEFT__TRAIN || dataset->shards[i] != dataset->shards[WEFT__TRAIN])
-            weft__shards_free(ctx, dataset->shards[i]);
+        weft_array_free(ctx, &dataset->chats.reference[i]);
+        weft_array_free(ctx, &dataset->images.paths[i]);
+        weft_array_free(ctx, &dataset->images.notes[i]);
+        weft__free(ctx, dataset->images.names[i]);
+        weft_array_free(ctx, &dataset->images.members[i]);
+        if (i == WEFT__TRAIN || dataset->images.shards[i] != dataset->images.shards[WEFT__TRAIN])
+            weft__shards_free(ctx, dataset->images.shards[i]);
     }
-    weft__free(ctx, dataset->mean);
-    weft__free(ctx, dataset->deviation);
-    weft__free(ctx, dataset->pixel_mean);
-    weft__free(ctx, dataset->pixel_deviation);
-    weft__free(ctx, dataset->target_mean);
-    weft__free(ctx, dataset->target_deviation);
+    weft__free(ctx, dataset->scaling.mean);
+    weft__free(ctx, dataset->scaling.deviation);
+    weft__free(ctx, dataset->scaling.pixel_mean);
+    weft__free(ctx, dataset->scaling.pixel_deviation);
+    weft__free(ctx, dataset->scaling.target_mean);
+    weft__free(ctx, dataset->scaling.target_deviation);
     for (int64_t i = 0; dataset->classes && i < dataset->outputs; i++) weft__free(ctx, dataset->classes[i]);
     weft__free(ctx, dataset->classes);
-    weft__columns_free(ctx, &dataset->table);
-    weft__free(ctx, dataset->columns);
-    weft__free(ctx, dataset->text_columns);
-    weft__free(ctx, dataset->target);
-    weft__free(ctx, dataset->unused);
+    weft__columns_free(ctx, &dataset->table.kinds);
+    weft__free(ctx, dataset->table.inputs);
+    weft__free(ctx, dataset->texts.columns);
+    weft__free(ctx, dataset->table.target);
+    weft__free(ctx, dataset->table.unused);
     memset(dataset, 0, sizeof *dataset);
 }
 
@@ -149,27 +149,27 @@ void weft__dataset_hash(const weft__dataset *dataset, char out[17]) {
 }
 
 const weft_tokenizer *weft__dataset_tokenizer(const weft__dataset *dataset) {
-    if (dataset->tokenizer) return dataset->tokenizer;
-    return dataset->corpus ? weft_corpus_tokenizer(dataset->corpus) : NULL;
+    if (dataset->tokens.tokenizer) return dataset->tokens.tokenizer;
+    return dataset->tokens.corpus ? weft_corpus_tokenizer(dataset->tokens.corpus) : NULL;
 }
 
 const int32_t *weft__dataset_ids(const weft__dataset *dataset, weft__split split, size_t *count) {
     static const weft_corpus_part parts[] = {WEFT_CORPUS_TRAIN, WEFT_CORPUS_VALIDATION, WEFT_CORPUS_TEST};
-    if (dataset->corpus) return weft_corpus_ids(dataset->corpus, parts[split], count);
-    *count = dataset->id_count[split];
-    return dataset->ids[split];
+    if (dataset->tokens.corpus) return weft_corpus_ids(dataset->tokens.corpus, parts[split], count);
+    *count = dataset->tokens.id_count[split];
+    return dataset->tokens.ids[split];
 }
 
 int64_t weft__dataset_samples(const weft__dataset *dataset, weft__split split) {
     size_t count = 0;
-    if (dataset->chats) return dataset->packed[split].tokens;
+    if (dataset->chats.rows) return dataset->chats.packed[split].tokens;
     if (dataset->x[split].rank > 0) return dataset->x[split].shape[0];
     (void)weft__dataset_ids(dataset, split, &count);
     return (int64_t)count;
 }
 
 int64_t weft__dataset_row_tokens(const weft__dataset *dataset, const weft__config *config) {
-    return dataset->pairs ? dataset->x[WEFT__TRAIN].shape[2] : config->model_context;
+    return dataset->chats.pairs ? dataset->x[WEFT__TRAIN].shape[2] : config->model_context;
 }
 
 double weft__dataset_weight(const weft__dataset *dataset) {
@@ -195,9 +195,9 @@ weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, co
 }
 
 void weft__dataset_unscale(const weft__dataset *d, double *values, int64_t rows) {
-    for (int64_t i = 0; d->target_mean && i < rows * d->outputs; i++) {
+    for (int64_t i = 0; d->scaling.target_mean && i < rows * d->outputs; i++) {
         const int64_t column = i % d->outputs;
-        values[i] = values[i] * d->target_deviation[column] + d->target_mean[column];
+        values[i] = values[i] * d->scaling.target_deviation[column] + d->scaling.target_mean[column];
     }
 }
 
@@ -240,13 +240,13 @@ weft_image_options weft__dataset_images(const weft__dataset *d, const weft__imag
     weft_image_options options = {.channels = image[0],
                                   .rows = image[1],
                                   .columns = image[2],
-                                  .mean = d->pixel_mean,
-                                  .deviation = d->pixel_deviation,
+                                  .mean = d->scaling.pixel_mean,
+                                  .deviation = d->scaling.pixel_deviation,
                                   .files = places->files,
                                   .members = places->members,
                                   .shards = places->shards,
-                                  .max_pixels = d->max_pixels};
-    if (in_files && d->mean) { /* an autoencoder: see weft__dataset_scale_pixels */
+                                  .max_pixels = d->images.max_pixels};
+    if (in_files && d->scaling.mean) { /* an autoencoder: see weft__dataset_scale_pixels */
         static const float zero[4], most[4] = {255, 255, 255, 255};
         options.mean = zero;
         options.deviation = most;
@@ -265,12 +265,13 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
         .streams = split == WEFT__TRAIN && config->data_streams,
         .seed = (uint64_t)config->train_seed,
         .accumulate = split == WEFT__TRAIN ? (int)config->train_accumulate : 1,
-        .scale = dataset->scale,
+        .scale = dataset->scaling.factor,
         .drop_last = split == WEFT__TRAIN && weft__config_is(config, WEFT__TRAIT_WHOLE_BATCHES),
-        .images = weft__dataset_images(dataset, &(weft__image_places){.files = dataset->paths[split].data,
-                                                                      .members = dataset->members[split].data,
-                                                                      .shards = dataset->shards[split],
-                                                                      .sample = dataset->sample})};
+        .images = weft__dataset_images(dataset,
+                                       &(weft__image_places){.files = dataset->images.paths[split].data,
+                                                             .members = dataset->images.members[split].data,
+                                                             .shards = dataset->images.shards[split],
+                                                             .sample = dataset->sample})};
     options.images.shift = config->data_shift;
     options.images.flip = config->data_flip;
     options.images.crop = config->data_crop;
@@ -281,20 +282,20 @@ weft_status weft__dataset_loader(weft_context *ctx, const weft__dataset *dataset
     options.images.erase = config->data_erase;
     options.images.mixup = config->data_mixup;
     options.images.cutmix = config->data_cutmix;
-    options.skip_negative = dataset->chats && !dataset->pairs;
+    options.skip_negative = dataset->chats.rows && !dataset->chats.pairs;
     if (dataset->source->loader)
         return dataset->source->loader(ctx, dataset, config, split, most, &options, out);
     const int64_t rows = weft__dataset_limit(most, options.batch, dataset->x[split].shape[0]);
     const weft_array x = first_rows(&dataset->x[split], rows), y = first_rows(&dataset->y[split], rows);
-    const weft_array reference = first_rows(&dataset->reference[split], rows);
-    if (dataset->pairs) options.extra = &reference;
+    const weft_array reference = first_rows(&dataset->chats.reference[split], rows);
+    if (dataset->chats.pairs) options.extra = &reference;
     options.weights = dataset->weights[split].data;
-    options.lengths = dataset->whole_rows ? NULL : dataset->lengths[split].data;
+    options.lengths = dataset->texts.whole ? NULL : dataset->lengths[split].data;
     if (options.batch > rows) options.batch = rows; /* the whole split is one batch */
     if (dataset->task == WEFT__TASK_CLASSIFICATION) options.classes = dataset->outputs;
     const bool reproduces = dataset->in_files && weft__config_is(config, WEFT__TRAIT_NO_TARGETS);
     WEFT_TRY(weft_loader_new(ctx, &x, reproduces ? NULL : &y, &options, out));
-    if (dataset->in_files) weft__loader_expect(*out, dataset->notes[split].data, reproduces);
+    if (dataset->in_files) weft__loader_expect(*out, dataset->images.notes[split].data, reproduces);
     return WEFT_OK;
 }
 
@@ -323,31 +324,32 @@ json_t *weft__json_texts(char *const *values, int64_t count) {
 
 static json_t *dataset_describe(const weft__dataset *d) {
     json_t *object = json_pack("{s:I, s:I, s:f}", "features", (json_int_t)d->features, "outputs",
-                               (json_int_t)d->outputs, "scale", d->scale);
+                               (json_int_t)d->outputs, "scale", d->scaling.factor);
     bool made = object != NULL;
-    if (made && d->target_mean) {
-        made = json_object_set_new(object, "target_mean", numbers(d->target_mean, d->outputs)) == 0;
-        made = made &&
-               json_object_set_new(object, "target_deviation", numbers(d->target_deviation, d->outputs)) == 0;
+    if (made && d->scaling.target_mean) {
+        made = json_object_set_new(object, "target_mean", numbers(d->scaling.target_mean, d->outputs)) == 0;
+        made = made && json_object_set_new(object, "target_deviation",
+                                           numbers(d->scaling.target_deviation, d->outputs)) == 0;
     }
-    if (made && d->mean) {
-        made = json_object_set_new(object, "mean", numbers(d->mean, d->features)) == 0;
-        made = made && json_object_set_new(object, "deviation", numbers(d->deviation, d->features)) == 0;
+    if (made && d->scaling.mean) {
+        made = json_object_set_new(object, "mean", numbers(d->scaling.mean, d->features)) == 0;
+        made =
+            made && json_object_set_new(object, "deviation", numbers(d->scaling.deviation, d->features)) == 0;
     }
     if (made && d->image[0])
         made = json_object_set_new(object, "image",
                                    json_pack("[I, I, I]", (json_int_t)d->image[0], (json_int_t)d->image[1],
                                              (json_int_t)d->image[2])) == 0;
-    if (made && d->pixel_mean) {
-        made = json_object_set_new(object, "pixel_mean", floats(d->pixel_mean, d->image[0])) == 0;
-        made = made &&
-               json_object_set_new(object, "pixel_deviation", floats(d->pixel_deviation, d->image[0])) == 0;
+    if (made && d->scaling.pixel_mean) {
+        made = json_object_set_new(object, "pixel_mean", floats(d->scaling.pixel_mean, d->image[0])) == 0;
+        made = made && json_object_set_new(object, "pixel_deviation",
+                                           floats(d->scaling.pixel_deviation, d->image[0])) == 0;
     }
     if (made && d->classes)
         made = json_object_set_new(object, "classes", weft__json_texts(d->classes, d->outputs)) == 0;
     if (made && d->source->save) made = d->source->save(d, object);
-    if (made && d->vocabulary > 0)
-        made = json_object_set_new(object, "vocabulary", json_integer(d->vocabulary)) == 0;
+    if (made && d->tokens.vocabulary > 0)
+        made = json_object_set_new(object, "vocabulary", json_integer(d->tokens.vocabulary)) == 0;
     return made ? object : NULL;
 }
 
@@ -428,25 +430,25 @@ static weft_status take_image(weft_context *ctx, const json_t *object, weft__dat
     if (d->image[0] <= 0 || !weft__numel(3, d->image, &pixels) || pixels != d->features ||
         (mean != NULL) != (deviation != NULL))
         return WEFT_ERR_FORMAT;
-    WEFT_TRY(take_floats(ctx, mean, d->image[0], &d->pixel_mean));
-    return take_floats(ctx, deviation, d->image[0], &d->pixel_deviation);
+    WEFT_TRY(take_floats(ctx, mean, d->image[0], &d->scaling.pixel_mean));
+    return take_floats(ctx, deviation, d->image[0], &d->scaling.pixel_deviation);
 }
 
 static weft_status take_description(weft_context *ctx, const json_t *object, weft__dataset *d) {
     d->features = size_of(object, "features");
     d->outputs = size_of(object, "outputs");
-    d->vocabulary = size_of(object, "vocabulary");
-    d->scale = json_number_value(json_object_get(object, "scale"));
-    if (d->source->form == WEFT__FORM_CORPUS) return d->vocabulary > 0 ? WEFT_OK : WEFT_ERR_FORMAT;
+    d->tokens.vocabulary = size_of(object, "vocabulary");
+    d->scaling.factor = json_number_value(json_object_get(object, "scale"));
+    if (d->source->form == WEFT__FORM_CORPUS) return d->tokens.vocabulary > 0 ? WEFT_OK : WEFT_ERR_FORMAT;
     if (d->features == 0 || d->outputs == 0) return WEFT_ERR_FORMAT;
     const json_t *mean = json_object_get(object, "mean"), *deviation = json_object_get(object, "deviation");
     const json_t *middle = json_object_get(object, "target_mean"),
                  *spread = json_object_get(object, "target_deviation");
     if ((middle != NULL) != (spread != NULL) || (mean != NULL) != (deviation != NULL)) return WEFT_ERR_FORMAT;
-    WEFT_TRY(take_numbers(ctx, middle, d->outputs, &d->target_mean));
-    WEFT_TRY(take_numbers(ctx, spread, d->outputs, &d->target_deviation));
-    WEFT_TRY(take_numbers(ctx, mean, d->features, &d->mean));
-    WEFT_TRY(take_numbers(ctx, deviation, d->features, &d->deviation));
+    WEFT_TRY(take_numbers(ctx, middle, d->outputs, &d->scaling.target_mean));
+    WEFT_TRY(take_numbers(ctx, spread, d->outputs, &d->scaling.target_deviation));
+    WEFT_TRY(take_numbers(ctx, mean, d->features, &d->scaling.mean));
+    WEFT_TRY(take_numbers(ctx, deviation, d->features, &d->scaling.deviation));
     WEFT_TRY(take_image(ctx, object, d));
     WEFT_TRY(take_classes(ctx, json_object_get(object, "classes"), d));
     return d->source->take ? d->source->take(ctx, object, d) : WEFT_OK;
@@ -459,7 +461,7 @@ weft_status weft__dataset_describe(weft_context *ctx, const weft__config *config
     memset(dataset, 0, sizeof *dataset);
     dataset->task = (weft__task)config->task;
     dataset->source = weft__source_of(config);
-    dataset->max_pixels = config->data_image_pixels;
+    dataset->images.max_pixels = config->data_image_pixels;
     if (weft__config_is(config, WEFT__TRAIT_TEXTS))
         WEFT_TRY(weft__dataset_text_tokenizer(ctx, config, dataset));
     if (is_corpus(config) && !weft__is_run(run)) return given_tokenizer(ctx, config, dataset);

@@ -14,12 +14,11 @@
 #include "train/dataset/columns.h"
 #include "train/source/source.h"
 
-typedef struct weft__dataset {
-    weft__task task;
-    const weft__source_kind *source;
-    /* language models */
+/* Text and tokens of language models. */
+typedef struct weft__token_data {
     weft_corpus *corpus;                   /* for text and bytes */
     weft_tokenizer *tokenizer;             /* given at the start (resume), or NULL: the corpus has it then */
+    weft_context *tokenizer_ctx;           /* of `tokenizer`, for texts with classes */
     int32_t *ids[WEFT__SPLIT_COUNT];       /* owned ids, for data.source tokens in npy files */
     weft_tokens *files[WEFT__SPLIT_COUNT]; /* owned and mapped, for other token files */
     /* the file that holds the tokens of the split, from mapped_first on */
@@ -27,58 +26,84 @@ typedef struct weft__dataset {
     int64_t mapped_first[WEFT__SPLIT_COUNT];
     size_t id_count[WEFT__SPLIT_COUNT];
     int64_t vocabulary; /* number of tokens; the model may have more rows */
-    /* conversations: x and y below have the rows of weft_chats_pack, or of weft_preferences_pack */
-    bool chats, pairs;
+} weft__token_data;
+
+/* Conversations. */
+typedef struct weft__chat_data {
+    bool rows;                               /* x and y have the rows of weft_chats_pack, */
+    bool pairs;                              /* or of weft_preferences_pack */
     weft_array reference[WEFT__SPLIT_COUNT]; /* pairs: f32 (N, 2) of weft_preferences_reference, at first 0 */
-    int64_t conversations[WEFT__SPLIT_COUNT];
+    int64_t count[WEFT__SPLIT_COUNT];
     weft_chats_packed packed[WEFT__SPLIT_COUNT];
-    /* texts and their classes: x has rows of weft_tokenizer_encode_row, i32 (N, 2, T) */
-    bool texts;
-    char **text_columns; /* [text_count] in one block: of the text, or of the two texts of a pair */
-    size_t text_count;
-    weft_array lengths[WEFT__SPLIT_COUNT];  /* i32 (N): tokens of each row */
-    int64_t shortened[WEFT__SPLIT_COUNT];   /* texts that had more */
-    int64_t text_tokens[WEFT__SPLIT_COUNT]; /* of all rows */
-    bool whole_rows;                        /* batches are as long as the longest row of all */
-    bool new_head;                          /* the published head is not kept */
-    int64_t head_classes;                   /* of the published head; 0: none, -1: not known */
-    weft_context *tokenizer_ctx;            /* of `tokenizer` */
-    /* tables, texts and images */
-    weft_array x[WEFT__SPLIT_COUNT], y[WEFT__SPLIT_COUNT];
-    /* images in files: x has no data then, and an autoencoder no y. Rows of bytes: a `const char *` into
-     * `names` for each sample, and a weft__image_note */
-    bool in_files;
+} weft__chat_data;
+
+/* Texts and their classes. */
+typedef struct weft__text_data {
+    bool rows;      /* x has rows of weft_tokenizer_encode_row, i32 (N, 2, T) */
+    char **columns; /* [count] in one block: of the text, or of the two texts of a pair */
+    size_t count;
+    int64_t shortened[WEFT__SPLIT_COUNT]; /* texts that had more tokens */
+    int64_t tokens[WEFT__SPLIT_COUNT];    /* of all rows */
+    bool whole;                           /* batches are as long as the longest row of all */
+    bool new_head;                        /* the published head is not kept */
+    int64_t head_classes;                 /* of the published head; 0: none, -1: not known */
+} weft__text_data;
+
+/* Images whose pixels stay in files. Rows of bytes: a `const char *` into `names` for each sample, and a
+ * weft__image_note. */
+typedef struct weft__image_data {
     weft_array paths[WEFT__SPLIT_COUNT], notes[WEFT__SPLIT_COUNT];
     char **names[WEFT__SPLIT_COUNT]; /* one block each */
     /* images in tar files: a weft_image_member for each sample, instead of its path */
     weft_array members[WEFT__SPLIT_COUNT];
     weft_image_shards *shards[WEFT__SPLIT_COUNT]; /* of validation: may be those of training */
     int64_t max_pixels;                           /* that an image file may have: data.image_pixels */
-    int64_t tars;                          /* tar files of the training data; 0: they are no tar files */
-    double memory_needed;                  /* bytes that the pixels would take in memory */
-    uint64_t memory_free;                  /* bytes, if they decided about in_files; else 0 */
-    weft_array weights[WEFT__SPLIT_COUNT]; /* csv: f32 (N); empty: all samples count the same */
-    int64_t features;                      /* elements of an input sample */
-    int64_t outputs;                       /* number of classes, or of numbers to predict */
-    double scale;                          /* factor for u8 inputs, for the loader */
-    int64_t image[3];                      /* channels, rows, columns of a sample; 0: not an image */
-    float *pixel_mean, *pixel_deviation;   /* [image[0]] for u8 images, after `scale`; NULL: not normalized */
-    /* [features] of the inputs before normalization; NULL: not normalized */
-    double *mean, *deviation;
-    double *target_mean, *target_deviation; /* [outputs] of the targets of regression; NULL: not normalized */
-    char **classes;                         /* [outputs] names, or NULL */
-    weft__columns table;                    /* csv: the columns of the training data */
-    /* csv: [features] names of the inputs, and the name of the target; NULL: the file has no names */
-    char **columns, *target;
+    int64_t tars;          /* tar files of the training data; 0: they are no tar files */
+    double memory_needed;  /* bytes that the pixels would take in memory */
+    uint64_t memory_free;  /* bytes, if they decided about in_files; else 0 */
+    weft__skipped skipped; /* in the folders that were read */
+} weft__image_data;
+
+/* How inputs and targets were normalized. NULL: they were not. */
+typedef struct weft__scale_data {
+    double factor;                          /* for u8 inputs, for the loader */
+    float *pixel_mean, *pixel_deviation;    /* [image[0]] for u8 images, after `factor` */
+    double *mean, *deviation;               /* [features] of the inputs before */
+    double *target_mean, *target_deviation; /* [outputs] of the targets of regression */
+} weft__scale_data;
+
+/* The columns of csv files. */
+typedef struct weft__table_data {
+    weft__columns kinds; /* of the training data */
+    char **inputs;       /* [features] names of the inputs; NULL: the file has no names */
+    char *target;        /* its name, or NULL */
+    char **unused;       /* the columns that are not read; NULL: none */
+    size_t unused_count;
+    bool unnamed;      /* no line of names; the first line is a row */
+    bool numbers_name; /* the first line is taken for names although it has numbers */
+} weft__table_data;
+
+typedef struct weft__dataset {
+    weft__task task;
+    const weft__source_kind *source;
+    weft_array x[WEFT__SPLIT_COUNT], y[WEFT__SPLIT_COUNT];
+    weft_array weights[WEFT__SPLIT_COUNT]; /* f32 (N); empty: all samples count the same */
+    weft_array lengths[WEFT__SPLIT_COUNT]; /* of texts: i32 (N), tokens of each row */
+    /* the text stays in its files, or the pixels of images: x has no data then, and an autoencoder no y */
+    bool in_files;
+    int64_t features;   /* elements of an input sample */
+    int64_t outputs;    /* number of classes, or of numbers to predict */
+    char **classes;     /* [outputs] names, or NULL */
+    int64_t image[3];   /* channels, rows, columns of a sample; 0: not an image */
+    int64_t sample[3];  /* the same, whatever the model reads; 0: not an image */
     uint64_t hash;      /* hash of all the data */
     weft_hash *hashing; /* while the data are read: gets the pixels that stay in files */
-    /* for the summary (dataset_summary.h) */
-    int64_t sample[3]; /* channels, rows, columns of an image, whatever the model reads; 0: not an image */
-    weft__skipped skipped; /* in the folders of images that were read */
-    char **unused;         /* csv: the columns that are not read; NULL: none */
-    size_t unused_count;
-    bool unnamed;      /* csv: no line of names; the first line is a row */
-    bool numbers_name; /* csv: the first line is taken for names although it has numbers */
+    weft__token_data tokens;
+    weft__chat_data chats;
+    weft__text_data texts;
+    weft__image_data images;
+    weft__scale_data scaling;
+    weft__table_data table;
 } weft__dataset;
 
 /* Inputs of a trained model. */

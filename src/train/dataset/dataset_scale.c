@@ -73,11 +73,12 @@ weft_status weft__dataset_scale_rows(weft_context *ctx, const char *path, int64_
 static weft_status measure_channels(weft_context *ctx, const measured *m, weft__dataset *d) {
     const size_t channels = (size_t)d->image[0], pixels = (size_t)(d->image[1] * d->image[2]);
     const uint8_t *values = m->array->data; /* NULL: the notes have the sums */
-    const weft__image_note *notes = d->notes[WEFT__TRAIN].data;
-    if (d->pixel_mean) return WEFT_OK;
-    d->pixel_mean = weft__array(ctx, channels, sizeof *d->pixel_mean);
-    d->pixel_deviation = weft__array(ctx, channels, sizeof *d->pixel_deviation);
-    if (!d->pixel_mean || !d->pixel_deviation) return weft__fail_oom(ctx, channels * 8, "scaling");
+    const weft__image_note *notes = d->images.notes[WEFT__TRAIN].data;
+    if (d->scaling.pixel_mean) return WEFT_OK;
+    d->scaling.pixel_mean = weft__array(ctx, channels, sizeof *d->scaling.pixel_mean);
+    d->scaling.pixel_deviation = weft__array(ctx, channels, sizeof *d->scaling.pixel_deviation);
+    if (!d->scaling.pixel_mean || !d->scaling.pixel_deviation)
+        return weft__fail_oom(ctx, channels * 8, "scaling");
     for (size_t c = 0; c < channels; c++) {
         uint64_t sum = 0, squares = 0; /* exact: below 2^64 for up to 2^48 pixels */
         for (int64_t i = 0; i < m->count; i++) {
@@ -90,8 +91,8 @@ static weft_status measure_channels(weft_context *ctx, const measured *m, weft__
         }
         const double n = (double)m->count * (double)pixels, mean = (double)sum / n;
         const double deviation = sqrt((double)squares / n - mean * mean);
-        d->pixel_mean[c] = (float)(mean * d->scale);
-        d->pixel_deviation[c] = deviation > 0 ? (float)(deviation * d->scale) : 1.0F;
+        d->scaling.pixel_mean[c] = (float)(mean * d->scaling.factor);
+        d->scaling.pixel_deviation[c] = deviation > 0 ? (float)(deviation * d->scaling.factor) : 1.0F;
     }
     return WEFT_OK;
 }
@@ -102,10 +103,10 @@ static weft_status measure_all(weft_context *ctx, const weft__config *config, bo
     const measured x = {&d->x[WEFT__TRAIN], list, count}, y = {&d->y[WEFT__TRAIN], list, count};
     if (!config->data_standardize) return WEFT_OK;
     if (images && d->image[0]) WEFT_TRY(measure_channels(ctx, &x, d));
-    if (!images) WEFT_TRY(measure(ctx, &x, d->features, &d->mean, &d->deviation));
-    if (!images) weft__columns_unscale(&d->table, d->mean, d->deviation);
+    if (!images) WEFT_TRY(measure(ctx, &x, d->features, &d->scaling.mean, &d->scaling.deviation));
+    if (!images) weft__columns_unscale(&d->table.kinds, d->scaling.mean, d->scaling.deviation);
     if (d->task != WEFT__TASK_REGRESSION) return WEFT_OK;
-    return measure(ctx, &y, d->outputs, &d->target_mean, &d->target_deviation);
+    return measure(ctx, &y, d->outputs, &d->scaling.target_mean, &d->scaling.target_deviation);
 }
 
 weft_status weft__dataset_scale(weft_context *ctx, const weft__config *config, const int64_t *list,
@@ -114,9 +115,9 @@ weft_status weft__dataset_scale(weft_context *ctx, const weft__config *config, c
     /* without training data, what the model knows decides; for an autoencoder pixels are numbers */
     const bool trains = d->x[WEFT__TRAIN].rank > 0,
                reproduces = weft__config_is(config, WEFT__TRAIT_NO_TARGETS),
-               images = trains ? d->x[WEFT__TRAIN].dtype == WEFT_U8 && !reproduces : d->scale != 0;
+               images = trains ? d->x[WEFT__TRAIN].dtype == WEFT_U8 && !reproduces : d->scaling.factor != 0;
     if (images) {
-        d->scale = config->data_standardize ? 1.0 / 255.0 : 1;
+        d->scaling.factor = config->data_standardize ? 1.0 / 255.0 : 1;
         for (int i = 1; i < WEFT__SPLIT_COUNT; i++)
             if (d->x[i].data && d->x[i].dtype != WEFT_U8)
                 return weft__fail(ctx, WEFT_ERR_FORMAT,
@@ -127,10 +128,11 @@ weft_status weft__dataset_scale(weft_context *ctx, const weft__config *config, c
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
         if (!d->x[i].data) continue;
         if (!images)
-            WEFT_TRY(weft__dataset_scale_rows(ctx, paths[i], d->features, d->mean, d->deviation, &d->x[i]));
+            WEFT_TRY(weft__dataset_scale_rows(ctx, paths[i], d->features, d->scaling.mean,
+                                              d->scaling.deviation, &d->x[i]));
         if (d->task == WEFT__TASK_REGRESSION)
-            WEFT_TRY(weft__dataset_scale_rows(ctx, paths[i], d->outputs, d->target_mean, d->target_deviation,
-                                              &d->y[i]));
+            WEFT_TRY(weft__dataset_scale_rows(ctx, paths[i], d->outputs, d->scaling.target_mean,
+                                              d->scaling.target_deviation, &d->y[i]));
     }
     return WEFT_OK;
 }
@@ -146,8 +148,8 @@ static weft_status fill_array(weft_context *ctx, int64_t count, double value, do
 
 /* Normalizes pixels to 0..1, all with the same factor. */
 weft_status weft__dataset_scale_pixels(weft_context *ctx, weft__dataset *d) {
-    WEFT_TRY(fill_array(ctx, d->features, 0, &d->mean));
-    WEFT_TRY(fill_array(ctx, d->features, 255, &d->deviation));
-    WEFT_TRY(fill_array(ctx, d->features, 0, &d->target_mean));
-    return fill_array(ctx, d->features, 255, &d->target_deviation);
+    WEFT_TRY(fill_array(ctx, d->features, 0, &d->scaling.mean));
+    WEFT_TRY(fill_array(ctx, d->features, 255, &d->scaling.deviation));
+    WEFT_TRY(fill_array(ctx, d->features, 0, &d->scaling.target_mean));
+    return fill_array(ctx, d->features, 255, &d->scaling.target_deviation);
 }

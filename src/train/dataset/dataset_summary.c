@@ -92,8 +92,13 @@ const char *weft__line_file(const char *path) {
 
 /* ---- what all kinds share ---- */
 
+/* Numbers that a model reads as images are images; files are what their source says. */
+static bool is_image(const weft__dataset *d) {
+    return d->sample[0] > 0 && (d->source->images || d->source->form != WEFT__FORM_FOLDER);
+}
+
 static const char *unit_of(const weft__dataset *d) {
-    return d->sample[0] > 0 ? "image" : d->text_count == 2 ? "pair" : d->source->unit;
+    return is_image(d) ? "image" : d->texts.count == 2 ? "pair" : d->source->unit;
 }
 
 /* Puts the classes into the line, with their numbers of samples. The samples that were set aside for
@@ -138,7 +143,10 @@ static weft_status put_target(const weft__dataset *d, const weft__config *config
         weft__line(l, "target: the input itself");
         return WEFT_OK;
     }
-    cut_name(config->data_target ? config->data_target : d->target ? d->target : "the last column", name);
+    cut_name(config->data_target ? config->data_target
+             : d->table.target   ? d->table.target
+                                 : "the last column",
+             name);
     if (d->task == WEFT__TASK_CLASSIFICATION) {
         snprintf(head, sizeof head, csv ? "target: %s, %lld classes" : "%s: %lld", csv ? name : "classes",
                  outputs);
@@ -176,19 +184,20 @@ static void put_split(const weft__dataset *d, const weft__config *config, weft__
 static void put_samples(const weft__dataset *d, const weft__config *config, weft__lines *l) {
     int64_t count = weft__dataset_samples(d, WEFT__TRAIN);
     if (!config->data_val_path) count += weft__dataset_samples(d, WEFT__VALIDATION);
-    weft__line(l, "data: %lld samples of %lld numbers, from %.300s", (long long)count, (long long)d->features,
-               weft__line_file(config->data_path));
+    weft__line(l, "data: %lld %ss of %lld numbers, from %.300s", (long long)count, d->source->unit,
+               (long long)d->features, weft__line_file(config->data_path));
 }
 
 weft_status weft__dataset_summary(const weft__dataset *d, const weft__config *config, weft__lines *l) {
     memset(l, 0, sizeof *l);
     if (weft__dataset_samples(d, WEFT__TRAIN) == 0) { /* a plan can do without the data */
-        weft__line(l, "data: none was read; a vocabulary of %lld is assumed", (long long)d->vocabulary);
+        weft__line(l, "data: none was read; a vocabulary of %lld is assumed",
+                   (long long)d->tokens.vocabulary);
         return WEFT_OK;
     }
     if (d->source->lines)
         d->source->lines(d, config, l);
-    else if (d->sample[0] > 0)
+    else if (is_image(d))
         weft__dataset_image_lines(d, config, l);
     else
         put_samples(d, config, l);

@@ -146,9 +146,9 @@ static weft_status set_aside(weft_context *ctx, const int64_t *order, int64_t ke
     weft_array *pairs[][2] = {{&d->x[WEFT__TRAIN], &d->x[WEFT__VALIDATION]},
                               {&d->y[WEFT__TRAIN], &d->y[WEFT__VALIDATION]},
                               {&d->weights[WEFT__TRAIN], &d->weights[WEFT__VALIDATION]},
-                              {&d->paths[WEFT__TRAIN], &d->paths[WEFT__VALIDATION]},
-                              {&d->members[WEFT__TRAIN], &d->members[WEFT__VALIDATION]},
-                              {&d->notes[WEFT__TRAIN], &d->notes[WEFT__VALIDATION]},
+                              {&d->images.paths[WEFT__TRAIN], &d->images.paths[WEFT__VALIDATION]},
+                              {&d->images.members[WEFT__TRAIN], &d->images.members[WEFT__VALIDATION]},
+                              {&d->images.notes[WEFT__TRAIN], &d->images.notes[WEFT__VALIDATION]},
                               {&d->lengths[WEFT__TRAIN], &d->lengths[WEFT__VALIDATION]}};
     const int count = sizeof pairs / sizeof *pairs;
     weft_status status = WEFT_OK;
@@ -162,7 +162,7 @@ static weft_status set_aside(weft_context *ctx, const int64_t *order, int64_t ke
         *pairs[i][0] = train;
     }
     if (d->in_files && kept < rows) {
-        d->shards[WEFT__VALIDATION] = d->shards[WEFT__TRAIN];
+        d->images.shards[WEFT__VALIDATION] = d->images.shards[WEFT__TRAIN];
         d->x[WEFT__VALIDATION] = d->x[WEFT__TRAIN];
         d->x[WEFT__VALIDATION].shape[0] = rows - kept;
         d->x[WEFT__TRAIN].shape[0] = kept;
@@ -213,7 +213,8 @@ static weft_status count_classes(weft_context *ctx, const weft__config *config, 
             if (labels[j] >= 0 && labels[j] < d->outputs) continue;
             char place[WEFT__PLACE_BYTES];
             const weft__source_file file = {ctx, config, paths[i], (weft__split)i, d, NULL, NULL, NULL};
-            d->source->place(&file, j, place);
+            snprintf(place, sizeof place, "%s: sample %zu", paths[i], j);
+            if (d->source->place) d->source->place(&file, j, place);
             return weft__fail(ctx, WEFT_ERR_INDEX, "%.700s: class %d, but %s 0 to %lld", place, labels[j],
                               i == WEFT__TRAIN && labels[j] < 0 ? "classes are" : "the training data has",
                               (long long)d->outputs - 1);
@@ -316,9 +317,10 @@ weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset
     if (status == WEFT_OK && x->rank == 4) memcpy(inputs->sample, x->shape + 1, sizeof inputs->sample);
     if (status == WEFT_OK) status = shape_images(ctx, config, path, x, &known);
     if (status == WEFT_OK) status = shape_inputs(ctx, path, &known, x);
-    const bool numbers = weft__config_is(config, WEFT__TRAIT_NO_TARGETS) || dataset->scale == 0;
+    const bool numbers = weft__config_is(config, WEFT__TRAIT_NO_TARGETS) || dataset->scaling.factor == 0;
     if (status == WEFT_OK && x->data && x->rank == 2 && (numbers || x->dtype != WEFT_U8))
-        status = weft__dataset_scale_rows(ctx, path, dataset->features, dataset->mean, dataset->deviation, x);
+        status = weft__dataset_scale_rows(ctx, path, dataset->features, dataset->scaling.mean,
+                                          dataset->scaling.deviation, x);
     if (status != WEFT_OK) weft__inputs_free(ctx, inputs);
     return status;
 }
@@ -326,8 +328,8 @@ weft_status weft__dataset_inputs(weft_context *ctx, const weft__dataset *dataset
 weft_status weft__dataset_finish_rows(weft_context *ctx, const weft__dataset *dataset, weft_array *x) {
     weft_status status = check_finite(ctx, "rows", x);
     if (status == WEFT_OK)
-        status =
-            weft__dataset_scale_rows(ctx, "rows", dataset->features, dataset->mean, dataset->deviation, x);
+        status = weft__dataset_scale_rows(ctx, "rows", dataset->features, dataset->scaling.mean,
+                                          dataset->scaling.deviation, x);
     if (status != WEFT_OK) weft_array_free(ctx, x);
     return status;
 }

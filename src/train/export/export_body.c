@@ -236,7 +236,7 @@ static void put_head(const weft__export_source *s, weft_text *out) {
 weft_status weft__export_body(const weft__export_source *s, weft_text *out) {
     const weft__dataset *d = &s->use->dataset;
     const bool classes = s->use->config.task == WEFT__TASK_CLASSIFICATION;
-    WEFT_TRY(check_names(s, "column", d->columns, s->graph.inputs));
+    WEFT_TRY(check_names(s, "column", d->table.inputs, s->graph.inputs));
     WEFT_TRY(check_names(s, "class", d->classes, s->graph.outputs));
     put_head(s, out);
     put_weights(s, out);
@@ -247,7 +247,7 @@ weft_status weft__export_body(const weft__export_source *s, weft_text *out) {
         put_tokens(s, out);
         WEFT_TRY(put_next(s, out));
     } else {
-        if (d->columns) put_names(s, out, "columns", "INPUTS", d->columns, s->graph.inputs);
+        if (d->table.inputs) put_names(s, out, "columns", "INPUTS", d->table.inputs, s->graph.inputs);
         if (classes) put_names(s, out, "classes", "OUTPUTS", d->classes, s->graph.outputs);
         WEFT_TRY(put_forward(s, out));
     }

@@ -20,18 +20,20 @@ static int64_t beyond_f32(int64_t count, const double *mean, const double *devia
 
 weft_status weft__export_needs_f32(const weft__use *use, const char *format) {
     const weft__dataset *d = &use->dataset;
-    const int64_t input = beyond_f32(d->features, d->mean, d->deviation);
+    const int64_t input = beyond_f32(d->features, d->scaling.mean, d->scaling.deviation);
     const bool all = input == d->features;
-    const int64_t output = all ? beyond_f32(d->outputs, d->target_mean, d->target_deviation) : 0;
+    const int64_t output =
+        all ? beyond_f32(d->outputs, d->scaling.target_mean, d->scaling.target_deviation) : 0;
     if (all && output == d->outputs) return WEFT_OK;
-    const char *name = all ? d->target : d->columns ? d->columns[input] : NULL;
+    const char *name = all ? d->table.target : d->table.inputs ? d->table.inputs[input] : NULL;
     return weft__fail(use->model.ctx, WEFT_ERR_UNSUPPORTED,
                       "export: --to %s: %s %lld (%.60s) has the mean %.10g and the deviation %.3g, which the "
                       "floats of C source cannot tell apart: subtract a constant from it in the data, and "
                       "train again; or use weft_run_predict",
                       format, all ? "target" : "input", (long long)(all ? output : input),
-                      name ? name : "without a name", all ? d->target_mean[output] : d->mean[input],
-                      all ? d->target_deviation[output] : d->deviation[input]);
+                      name ? name : "without a name",
+                      all ? d->scaling.target_mean[output] : d->scaling.mean[input],
+                      all ? d->scaling.target_deviation[output] : d->scaling.deviation[input]);
 }
 
 /* Returns a constant of f32. */
@@ -63,12 +65,12 @@ weft_tensor *weft__export_normalized(const weft__dataset *d, weft_tensor *raw) {
     const int64_t channels[3] = {d->image[0], 1, 1},
                   images[4] = {weft_dim(raw, 0), d->image[0], d->image[1], d->image[2]};
     weft_tensor *x = raw;
-    if (d->mean) x = weft__export_normalize(x, d->features, d->mean, d->deviation);
-    if (d->scale != 0 && d->scale != 1) x = weft_mul_scalar(x, d->scale);
+    if (d->scaling.mean) x = weft__export_normalize(x, d->features, d->scaling.mean, d->scaling.deviation);
+    if (d->scaling.factor != 0 && d->scaling.factor != 1) x = weft_mul_scalar(x, d->scaling.factor);
     if (d->image[0]) x = weft_reshape(x, 4, images);
-    if (!d->pixel_mean) return x;
-    x = weft_sub(x, constant(raw->ctx, 3, channels, d->pixel_mean));
-    return weft_div(x, constant(raw->ctx, 3, channels, d->pixel_deviation));
+    if (!d->scaling.pixel_mean) return x;
+    x = weft_sub(x, constant(raw->ctx, 3, channels, d->scaling.pixel_mean));
+    return weft_div(x, constant(raw->ctx, 3, channels, d->scaling.pixel_deviation));
 }
 
 /* Returns probabilities, or numbers in the units of the data. */
@@ -79,9 +81,9 @@ static weft_tensor *finish(const weft__use *use, weft_tensor *y) {
         if (use->model.loss != WEFT_LOSS_BCE) return weft_softmax(y, -1);
         return weft_concat((weft_tensor *[]){weft_sigmoid(weft_neg(y)), weft_sigmoid(y)}, 2, 1);
     }
-    if (!d->target_mean) return y;
-    y = weft_mul(y, rounded(ctx, d->outputs, d->target_deviation, false));
-    return weft_add(y, rounded(ctx, d->outputs, d->target_mean, false));
+    if (!d->scaling.target_mean) return y;
+    y = weft_mul(y, rounded(ctx, d->outputs, d->scaling.target_deviation, false));
+    return weft_add(y, rounded(ctx, d->outputs, d->scaling.target_mean, false));
 }
 
 /* ---- weights of convolutions ---- */

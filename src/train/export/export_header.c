@@ -17,13 +17,13 @@ static void put_inputs(const weft__export_source *s, weft_text *out) {
                   "row, then\n"
                   " * the next one. Values are as in the training data%s.\n",
                   (long long)d->image[0], d->image[0] == 1 ? "" : "s", (long long)d->image[1],
-                  (long long)d->image[2], d->scale != 0 ? ", 0 to 255 for bytes" : "");
+                  (long long)d->image[2], d->scaling.factor != 0 ? ", 0 to 255 for bytes" : "");
     else
         weft__put(out, "/* in: the inputs of one sample, as they are in the training data%s.\n",
-                  d->columns      ? ", in the order of the columns"
-                  : d->scale != 0 ? ", 0 to 255 for bytes"
-                                  : "");
-    if (!weft__columns_plain(&d->table))
+                  d->table.inputs          ? ", in the order of the columns"
+                  : d->scaling.factor != 0 ? ", 0 to 255 for bytes"
+                                           : "");
+    if (!weft__columns_plain(&d->table.kinds))
         weft__put(
             out,
             " * Some columns are no numbers, or have missing cells. Such a column is several inputs, which "
@@ -47,7 +47,7 @@ static void put_vectors(const weft__export_source *s, weft_text *out) {
     weft__put(out, "\n");
     put_inputs(s, out);
     weft__put(out, "void %s_forward(const float *in, float *out);\n\n", n);
-    if (s->use->dataset.columns) {
+    if (s->use->dataset.table.inputs) {
         weft__put(out, "/* The names of the inputs. */\nextern const char *const %s_columns[", n);
         weft__export_capitals(out, n);
         weft__put(out, "_INPUTS];\n\n");

@@ -43,8 +43,9 @@ static void record_samples(weft__use *use, weft__export_step *s, weft_batch *bat
         return;
     }
     batch->y = s->target = step_input(ctx, WEFT_F32, 2, numbers);
-    if (s->target && d->target_mean)
-        batch->y = weft__export_normalize(s->target, d->outputs, d->target_mean, d->target_deviation);
+    if (s->target && d->scaling.target_mean)
+        batch->y = weft__export_normalize(s->target, d->outputs, d->scaling.target_mean,
+                                          d->scaling.target_deviation);
 }
 
 /* The run's states, of train.batch streams, stand aside for states of as many streams as the batch has. */

@@ -59,23 +59,24 @@ static weft_status narrow(const weft__config *config, weft_context *ctx, weft_dt
 
 weft_status weft__model_take_tokens(const weft__config *config, const weft__dataset *dataset,
                                     weft__model *model) {
-    if (dataset->vocabulary < 1)
+    if (dataset->tokens.vocabulary < 1)
         return weft__fail(model->ctx, WEFT_ERR_STATE,
                           "data.path: the data has no tokens, which a language model needs");
-    if (config->model_vocab && config->model_vocab < dataset->vocabulary)
+    if (config->model_vocab && config->model_vocab < dataset->tokens.vocabulary)
         return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
                           "model.vocab: the value is %lld, but the data has %lld tokens: leave it out, or "
                           "give at least as many",
-                          (long long)config->model_vocab, (long long)dataset->vocabulary);
-    model->rows = config->model_vocab ? config->model_vocab : dataset->vocabulary;
-    model->tokens = config->model_tokens ? config->model_tokens : dataset->vocabulary;
+                          (long long)config->model_vocab, (long long)dataset->tokens.vocabulary);
+    model->rows = config->model_vocab ? config->model_vocab : dataset->tokens.vocabulary;
+    model->tokens = config->model_tokens ? config->model_tokens : dataset->tokens.vocabulary;
     const bool known = weft__dataset_tokenizer(dataset) != NULL;
-    if (model->tokens < dataset->vocabulary || model->tokens > model->rows ||
-        (known && model->tokens > dataset->vocabulary))
+    if (model->tokens < dataset->tokens.vocabulary || model->tokens > model->rows ||
+        (known && model->tokens > dataset->tokens.vocabulary))
         return weft__fail(model->ctx, WEFT_ERR_ARGUMENT,
                           "model.tokens: the value is %lld; give at least the %lld tokens of the data, and "
                           "at most the %lld rows of the embedding table",
-                          (long long)model->tokens, (long long)dataset->vocabulary, (long long)model->rows);
+                          (long long)model->tokens, (long long)dataset->tokens.vocabulary,
+                          (long long)model->rows);
     return WEFT_OK;
 }
 

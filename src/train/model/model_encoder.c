@@ -7,7 +7,7 @@
 static weft_status model_encoder_build(const weft__config *config, const weft__dataset *dataset,
                                        weft_dtype dtype, weft__model *model) {
     model->loss = WEFT_LOSS_CROSS_ENTROPY;
-    model->new_head = dataset->new_head;
+    model->new_head = dataset->texts.new_head;
     model->module =
         weft_published_new(model->ctx, config->published,
                            &(weft_published_options){

@@ -23,7 +23,7 @@ static weft_status add_adapters(const weft__config *config, weft_module *gpt) {
 static weft_status model_gpt_build(const weft__config *config, const weft__dataset *dataset, weft_dtype dtype,
                                    weft__model *model) {
     WEFT_TRY(weft__model_take_tokens(config, dataset, model));
-    model->loss = dataset->pairs ? WEFT_LOSS_DPO : WEFT_LOSS_CROSS_ENTROPY;
+    model->loss = dataset->chats.pairs ? WEFT_LOSS_DPO : WEFT_LOSS_CROSS_ENTROPY;
     model->beta = config->dpo_beta;
     if (config->published) {
         /* a run keeps config.json, which does not tell how weights are packed */

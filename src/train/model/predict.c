@@ -81,10 +81,10 @@ static weft_status predict_on(void *user, size_t index) {
     weft_context *ctx = p->models[index]->ctx;
     weft_loader *loader = NULL;
     const int64_t fit = dataset->features < NUMBERS ? NUMBERS / dataset->features : 1,
-                  most = dataset->texts ? TEXTS : weft__smaller(fit, BATCH);
+                  most = dataset->texts.rows ? TEXTS : weft__smaller(fit, BATCH);
     const weft_loader_options options = {.batch = x->shape[0] < most ? x->shape[0] : most,
                                          .in_order = true,
-                                         .scale = dataset->scale,
+                                         .scale = dataset->scaling.factor,
                                          .lengths = inputs->lengths.data,
                                          .images = weft__dataset_images(dataset, &places)};
     WEFT_TRY(weft_loader_new(ctx, x, NULL, &options, &loader));

@@ -29,20 +29,20 @@ static weft_status compute_split(const weft__model *model, const weft__config *c
     const weft_status status = weft_preferences_reference(model->module, loader, &made);
     weft_loader_free(loader);
     WEFT_TRY(status);
-    memcpy(dataset->reference[split].data, made.data, made.bytes); /* loaders borrow this array */
+    memcpy(dataset->chats.reference[split].data, made.data, made.bytes); /* loaders borrow this array */
     weft_array_free(NULL, &made);
     return WEFT_OK;
 }
 
 weft_status weft__reference_compute(const weft__model *model, const weft__config *config, weft__split first,
                                     weft__dataset *dataset) {
-    for (int i = (int)first; i < WEFT__SPLIT_COUNT && dataset->pairs; i++)
-        if (dataset->reference[i].data) WEFT_TRY(compute_split(model, config, dataset, (weft__split)i));
+    for (int i = (int)first; i < WEFT__SPLIT_COUNT && dataset->chats.pairs; i++)
+        if (dataset->chats.reference[i].data) WEFT_TRY(compute_split(model, config, dataset, (weft__split)i));
     return WEFT_OK;
 }
 
 double weft__reference_agrees(const weft__dataset *dataset) {
-    const weft_array *reference = &dataset->reference[WEFT__TRAIN];
+    const weft_array *reference = &dataset->chats.reference[WEFT__TRAIN];
     const float(*pairs)[2] = reference->data;
     int64_t count = 0;
     if (!pairs) return (double)NAN;
@@ -55,12 +55,12 @@ double weft__reference_agrees(const weft__dataset *dataset) {
 weft_status weft__reference_save(const weft__dataset *dataset, const char *run) {
     weft__json json;
     char hash[17];
-    if (!dataset->pairs) return WEFT_OK;
+    if (!dataset->chats.pairs) return WEFT_OK;
     weft__dataset_hash(dataset, hash);
     weft__json_build(&json, NULL);
     json_t *object = json_pack("{s:s}", "data", hash);
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
-        const weft_array *reference = &dataset->reference[i];
+        const weft_array *reference = &dataset->chats.reference[i];
         const float *values = reference->data;
         if (!values) continue;
         json_t *list = json_array();
@@ -88,13 +88,13 @@ weft_status weft__reference_load(weft_context *ctx, weft__dataset *dataset, cons
     weft__json json;
     json_t *root;
     char hash[17];
-    if (!dataset->pairs) return WEFT_OK;
+    if (!dataset->chats.pairs) return WEFT_OK;
     weft_status status = weft__sealed_read(ctx, run, REFERENCE_FILE, &json, &root);
     const char *data = status == WEFT_OK ? json_string_value(json_object_get(root, "data")) : NULL;
     weft__dataset_hash(dataset, hash);
     bool fits = data && strcmp(data, hash) == 0;
     for (int i = 0; i < WEFT__SPLIT_COUNT && fits; i++)
-        fits = take_split(json_object_get(root, split_names[i]), &dataset->reference[i]);
+        fits = take_split(json_object_get(root, split_names[i]), &dataset->chats.reference[i]);
     weft__json_close(&json);
     if (status == WEFT_ERR_STATE)
         return weft__fail(ctx, WEFT_ERR_FORMAT,

@@ -98,23 +98,23 @@ const char *weft_run_class_name(const weft_run *run, int64_t index) {
 
 /* Returns the i-th column that the model reads; NULL if there is none. */
 static const weft__column *column_at(const weft_run *run, int64_t index) {
-    for (size_t i = 0; run && i < run->dataset.table.count; i++)
-        if (run->dataset.table.list[i].kind != WEFT__COLUMN_NONE && index-- == 0)
-            return &run->dataset.table.list[i];
+    for (size_t i = 0; run && i < run->dataset.table.kinds.count; i++)
+        if (run->dataset.table.kinds.list[i].kind != WEFT__COLUMN_NONE && index-- == 0)
+            return &run->dataset.table.kinds.list[i];
     return NULL;
 }
 
 int64_t weft_run_columns(const weft_run *run) {
     int64_t count = 0;
-    if (run && run->dataset.texts) return (int64_t)run->dataset.text_count;
+    if (run && run->dataset.texts.rows) return (int64_t)run->dataset.texts.count;
     while (column_at(run, count)) count++;
     return count;
 }
 
 const char *weft_run_column_name(const weft_run *run, int64_t index) {
-    if (run && run->dataset.texts)
-        return index >= 0 && (size_t)index < run->dataset.text_count ? run->dataset.text_columns[index]
-                                                                     : NULL;
+    if (run && run->dataset.texts.rows)
+        return index >= 0 && (size_t)index < run->dataset.texts.count ? run->dataset.texts.columns[index]
+                                                                      : NULL;
     const weft__column *c = index >= 0 ? column_at(run, index) : NULL;
     return c ? c->name : NULL;
 }
@@ -141,15 +141,15 @@ weft_status weft_run_predict(weft_run *run, const double *rows, int64_t n, doubl
     WEFT_TRY(run_check(run, n));
     WEFT_NEED_ARRAY(run->ctx, rows, n);
     WEFT_NEED_ARRAY(run->ctx, answers, n);
-    if (run->dataset.scale != 0)
+    if (run->dataset.scaling.factor != 0)
         return weft__fail(run->ctx, WEFT_ERR_ARGUMENT,
                           "weft_run_predict: the model learned from pixels: use weft_run_predict_pixels, or "
                           "weft_run_predict_file for image files");
-    if (run->dataset.texts)
+    if (run->dataset.texts.rows)
         return weft__fail(run->ctx, WEFT_ERR_ARGUMENT,
                           "weft_run_predict: the model learned from texts: use weft_run_predict_cells, or "
                           "weft_run_predict_file for a file");
-    if (!weft__columns_plain(&run->dataset.table))
+    if (!weft__columns_plain(&run->dataset.table.kinds))
         return weft__fail(run->ctx, WEFT_ERR_ARGUMENT,
                           "weft_run_predict: not all columns are numbers: use weft_run_predict_cells, or "
                           "weft_run_predict_file for a csv file");
@@ -191,7 +191,7 @@ weft_status weft_run_predict_pixels(weft_run *run, const uint8_t *pixels, int64_
     WEFT_TRY(run_check(run, n));
     WEFT_NEED_ARRAY(run->ctx, pixels, n);
     WEFT_NEED_ARRAY(run->ctx, answers, n);
-    if (run->dataset.scale == 0)
+    if (run->dataset.scaling.factor == 0)
         return weft__fail(run->ctx, WEFT_ERR_ARGUMENT,
                           "weft_run_predict_pixels: the model learned from numbers: use weft_run_predict");
     if (n == 0) return WEFT_OK;

@@ -12,7 +12,7 @@ static const char *coefficients_number(int64_t value, char buffer[24]) {
 }
 
 const char *weft__column_name(const weft__dataset *dataset, int64_t column, char buffer[24]) {
-    return dataset->columns ? dataset->columns[column] : coefficients_number(column + 1, buffer);
+    return dataset->table.inputs ? dataset->table.inputs[column] : coefficients_number(column + 1, buffer);
 }
 
 const char *weft__output_name(const weft__dataset *dataset, int64_t output, char buffer[24]) {
@@ -20,8 +20,8 @@ const char *weft__output_name(const weft__dataset *dataset, int64_t output, char
         if (dataset->outputs == 2) output = 1; /* two classes have one logit, that of class 1 */
         return dataset->classes ? dataset->classes[output] : coefficients_number(output, buffer);
     }
-    return dataset->target && dataset->outputs == 1 ? dataset->target
-                                                    : coefficients_number(output + 1, buffer);
+    return dataset->table.target && dataset->outputs == 1 ? dataset->table.target
+                                                          : coefficients_number(output + 1, buffer);
 }
 
 /* Reads a parameter as f32. Without a parameter of that name, the result is zeros. */
@@ -41,12 +41,14 @@ static weft_status read_parameter(const weft__model *model, const char *name, fl
 static void convert(const weft__dataset *d, const float *weights, const float *biases,
                     weft__coefficients *c) {
     for (int64_t j = 0; j < c->columns; j++) {
-        c->mean[j] = d->mean ? d->mean[j] : 0;
-        c->deviation[j] = d->deviation ? d->deviation[j] : d->scale > 0 ? 1 / d->scale : 1;
+        c->mean[j] = d->scaling.mean ? d->scaling.mean[j] : 0;
+        c->deviation[j] = d->scaling.deviation    ? d->scaling.deviation[j]
+                          : d->scaling.factor > 0 ? 1 / d->scaling.factor
+                                                  : 1;
     }
     for (int64_t i = 0; i < c->outputs; i++) {
-        const double middle = d->target_mean ? d->target_mean[i] : 0,
-                     spread = d->target_deviation ? d->target_deviation[i] : 1;
+        const double middle = d->scaling.target_mean ? d->scaling.target_mean[i] : 0,
+                     spread = d->scaling.target_deviation ? d->scaling.target_deviation[i] : 1;
         double shift = 0;
         c->bias_standardised[i] = (double)biases[i];
         for (int64_t j = 0; j < c->columns; j++) {

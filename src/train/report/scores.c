@@ -113,8 +113,8 @@ static void find_mistakes(const weft_array *predictions, const weft_array *targe
  * f32 a large one would drown the differences. */
 static void spread(const weft__dataset *d, weft_array *numbers) {
     float *values = numbers->data;
-    for (size_t i = 0; d->target_mean && i < weft__array_length(numbers); i++)
-        values[i] = (float)((double)values[i] * d->target_deviation[i % (size_t)d->outputs]);
+    for (size_t i = 0; d->scaling.target_mean && i < weft__array_length(numbers); i++)
+        values[i] = (float)((double)values[i] * d->scaling.target_deviation[i % (size_t)d->outputs]);
 }
 
 static weft_status score_classes(const weft__dataset *dataset, bool answers, const weft_array *predictions,
@@ -149,7 +149,7 @@ weft_status weft__scores_gather(const weft__model *model, const weft__dataset *d
                                 const weft__evaluators *on, bool auc, weft__scores *s) {
     const weft_loader *loader = on->list[0].loader;
     weft_array predictions, targets;
-    *s = (weft__scores){.task = dataset->task, .pairs = dataset->pairs, .accuracy = (double)NAN};
+    *s = (weft__scores){.task = dataset->task, .pairs = dataset->chats.pairs, .accuracy = (double)NAN};
     if (s->pairs) return score_pairs(model, on, s);
     if (s->task == WEFT__TASK_LANGUAGE_MODEL) {
         WEFT_TRY(weft__evaluate(on, model->loss, &s->loss, &s->accuracy));

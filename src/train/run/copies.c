@@ -145,7 +145,7 @@ static weft_status score_layers(const weft__copies *copies, const weft__dataset 
                                 weft_module **before, weft__evaluated *one) {
     const weft__config *config = &copies->uses[0].config;
     const size_t last = copies->count - 1;
-    if (dataset->pairs)
+    if (dataset->chats.pairs)
         return weft__fail(NULL, WEFT_ERR_UNSUPPORTED,
                           "eval: --layers is for texts, and these data are preferences: leave it out");
     for (size_t i = 0; i < last; i++) before[i] = copies->models[i]->module;

@@ -279,7 +279,7 @@ static weft_status introduce(weft__loop *loop) {
                            weft__short_number((double)trained, number));
     WEFT_TRY(weft__dataset_summary(&loop->dataset, loop->config, &lines));
     weft__progress_say(&loop->progress, "%s", lines.text);
-    if (loop->dataset.pairs)
+    if (loop->dataset.chats.pairs)
         weft__progress_say(&loop->progress,
                            "before training the chosen answer is likelier in %.1f %% of the training pairs",
                            100 * weft__reference_agrees(&loop->dataset));

@@ -95,13 +95,13 @@ static weft_status copy_published(const weft__loop *loop) {
     WEFT_TRY(weft__published_copy(NULL, loop->config->published, path, WEFT_F32, 0,
                                   loop->config->model_untied_head));
     const weft__dataset *d = &loop->dataset;
-    return d->texts ? weft__published_put_labels(NULL, path, d->classes, (size_t)d->outputs) : WEFT_OK;
+    return d->texts.rows ? weft__published_put_labels(NULL, path, d->classes, (size_t)d->outputs) : WEFT_OK;
 }
 
 /* Computes the reference of preferences by the model as it is now. This takes time, so there is no run folder
  * yet: if it is stopped, nothing is left behind. */
 static weft_status take_reference(weft__loop *loop) {
-    if (!loop->dataset.pairs) return WEFT_OK;
+    if (!loop->dataset.chats.pairs) return WEFT_OK;
     if (loop->options->dir) WEFT_TRY(weft__run_refuse(loop->options->dir));
     weft__progress_say(&loop->progress,
                        "reference: computing the log-probabilities of the answers before training");
@@ -311,8 +311,9 @@ weft_status weft__loop_follow(weft__loop *loop, weft__config *config, const weft
     loop_begin(loop, config, options, true);
     WEFT_TRY(weft__loop_prepare(loop, config, options->resume ? options->dir : NULL));
     if (options->resume) return loop_load(loop, options->dir);
-    return loop->dataset.pairs ? weft__reference_compute(&loop->model, config, WEFT__TRAIN, &loop->dataset)
-                               : WEFT_OK;
+    return loop->dataset.chats.pairs
+               ? weft__reference_compute(&loop->model, config, WEFT__TRAIN, &loop->dataset)
+               : WEFT_OK;
 }
 
 weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__train_options *options) {

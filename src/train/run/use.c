@@ -72,7 +72,7 @@ weft_status weft__use_open(const char *run, const weft__use_options *options, we
     WEFT_TRY(weft__model_build(ctx, &use->config, &use->dataset, precision, &use->model));
     if (options->parts > 1) WEFT_TRY(weft__model_keep(&use->model, options->part, options->parts));
     if (options->trains) WEFT_TRY(weft__model_optimizer(&use->model, &use->config, MANY_STEPS));
-    if (with_data && use->dataset.pairs) WEFT_TRY(use_reference(use, options->data ? NULL : run));
+    if (with_data && use->dataset.chats.pairs) WEFT_TRY(use_reference(use, options->data ? NULL : run));
     WEFT_TRY(
         weft__model_use(&use->model, &use->config, run, options->checkpoint, options->trains, &use->step));
     weft_module_set_training(use->model.module, false);

@@ -51,23 +51,21 @@ static weft_status npy_file(const weft__source_file *f) {
     return read_labels(f, weft_read_npy);
 }
 
-/* The place of a label in its file, as `unit` and a number. */
-static void label_place(const weft__source_file *f, const char *unit, size_t number, size_t sample,
+/* Writes the place of a label in its file, as `unit` and a number. */
+static void label_place(const weft__source_file *f, const char *unit, size_t number,
                         char out[WEFT__PLACE_BYTES]) {
     char labels[4096];
     if (labels_path(f, labels) == WEFT_OK)
         snprintf(out, WEFT__PLACE_BYTES, "%s: %s %zu", labels, unit, number);
-    else
-        snprintf(out, WEFT__PLACE_BYTES, "%s: sample %zu", f->path, sample);
 }
 
 /* A label file of idx has a header of 8 bytes, then one byte for each label. */
 static void idx_place(const weft__source_file *f, size_t sample, char out[WEFT__PLACE_BYTES]) {
-    label_place(f, "byte", sample + 8, sample, out);
+    label_place(f, "byte", sample + 8, out);
 }
 
 static void npy_place(const weft__source_file *f, size_t sample, char out[WEFT__PLACE_BYTES]) {
-    label_place(f, "element", sample, sample, out);
+    label_place(f, "element", sample, out);
 }
 
 static bool npy_guess(const weft__path_facts *path) { return weft__path_ends(path, ".npy"); }

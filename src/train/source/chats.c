@@ -9,13 +9,13 @@
 /* Makes rows of the conversations, or pairs, which[0..n), as a part of the data. */
 static weft_status pack_split(weft_context *ctx, const weft_chats *chats, const int64_t *which, int64_t n,
                               const weft__config *config, weft__split split, weft__dataset *d) {
-    d->conversations[split] = n;
-    WEFT_TRY((d->pairs ? weft_preferences_pack : weft_chats_pack)(
-        chats, which, n, config->model_context, &d->x[split], &d->y[split], &d->packed[split]));
-    if (!d->pairs) return WEFT_OK;
+    d->chats.count[split] = n;
+    WEFT_TRY((d->chats.pairs ? weft_preferences_pack : weft_chats_pack)(
+        chats, which, n, config->model_context, &d->x[split], &d->y[split], &d->chats.packed[split]));
+    if (!d->chats.pairs) return WEFT_OK;
     const int64_t shape[2] = {d->x[split].shape[0], 2};
-    WEFT_TRY(weft_array_new(ctx, WEFT_F32, 2, shape, &d->reference[split]));
-    float *reference = d->reference[split].data;
+    WEFT_TRY(weft_array_new(ctx, WEFT_F32, 2, shape, &d->chats.reference[split]));
+    float *reference = d->chats.reference[split].data;
     for (int64_t i = 0; i < shape[0] * 2; i++) reference[i] = 0;
     return WEFT_OK;
 }
@@ -36,9 +36,10 @@ static weft_status divide_chats(weft_context *ctx, const weft_chats *chats, int6
 static weft_status read_part(weft_context *ctx, const weft__config *config, const char *path,
                              const weft_chat_template *template, weft__split split, weft__dataset *d) {
     weft_chats *chats;
-    WEFT_TRY((d->pairs ? weft_preferences_read : weft_chats_read)(ctx, path, d->tokenizer, template, &chats));
+    WEFT_TRY((d->chats.pairs ? weft_preferences_read : weft_chats_read)(ctx, path, d->tokens.tokenizer,
+                                                                        template, &chats));
     d->hash = weft__mix64(d->hash + weft_chats_hash(chats));
-    const int64_t count = weft_chats_count(chats) / (d->pairs ? 2 : 1);
+    const int64_t count = weft_chats_count(chats) / (d->chats.pairs ? 2 : 1);
     const weft_status status = split == WEFT__TRAIN ? divide_chats(ctx, chats, count, config, d)
                                                     : pack_split(ctx, chats, NULL, count, config, split, d);
     weft_chats_free(chats);
@@ -48,14 +49,14 @@ static weft_status read_part(weft_context *ctx, const weft__config *config, cons
 static weft_status chats_read(weft_context *ctx, const weft__config *config, weft__dataset *d) {
     const char *paths[] = {config->data_path, config->data_val_path, config->data_test_path};
     weft_chat_template *template = NULL;
-    d->chats = true;
-    d->pairs = weft__source_of(config)->pairs;
-    if (!config->published || !d->tokenizer)
+    d->chats.rows = true;
+    d->chats.pairs = weft__source_of(config)->pairs;
+    if (!config->published || !d->tokens.tokenizer)
         return weft__fail(
             ctx, WEFT_ERR_ARGUMENT,
             "data.source: %s are for published models: name the folder or GGUF file of one in "
             "model.init; a new model learns texts: objects with a \"text\", with data.source=text",
-            d->pairs ? "preferences" : "chats");
+            d->chats.pairs ? "preferences" : "chats");
     weft_status status = weft_published_chat(ctx, config->published, &template);
     if (status == WEFT_ERR_IO) status = WEFT_OK; /* no template: the lines must then be texts */
     for (int i = 0; i < WEFT__SPLIT_COUNT && status == WEFT_OK; i++)
@@ -70,7 +71,7 @@ weft_status weft__dataset_question(weft_context *ctx, const weft__dataset *d, ch
     const weft__split split = d->x[WEFT__VALIDATION].rank ? WEFT__VALIDATION : WEFT__TRAIN;
     const weft_array *x = &d->x[split], *y = &d->y[split];
     *text = NULL;
-    if (!d->chats || !x->rank) return WEFT_OK;
+    if (!d->chats.rows || !x->rank) return WEFT_OK;
     const int64_t length = x->shape[2];
     const int32_t *tokens = x->data, *begins = tokens + length, *next = y->data; /* of the first row */
     int64_t last = 0, answered;
@@ -81,12 +82,12 @@ weft_status weft__dataset_question(weft_context *ctx, const weft__dataset *d, ch
     const int32_t *first = tokens + begins[last];
     const size_t count = (size_t)(last + 1 - begins[last]);
     size_t bytes = 0;
-    WEFT_TRY(weft_tokenizer_decode(d->tokenizer, first, count, NULL, 0, &bytes));
+    WEFT_TRY(weft_tokenizer_decode(d->tokens.tokenizer, first, count, NULL, 0, &bytes));
     char *out = weft__alloc(ctx, bytes + 1);
     if (!out) return weft__fail_oom(ctx, bytes, "a question");
     *text = out;
     out[bytes] = '\0';
-    return weft_tokenizer_decode(d->tokenizer, first, count, out, bytes, &bytes);
+    return weft_tokenizer_decode(d->tokens.tokenizer, first, count, out, bytes, &bytes);
 }
 
 /* ---- the summary ---- */
@@ -120,19 +121,19 @@ static void chat_lines(const weft__dataset *d, const weft__config *config, weft_
     int64_t conversations = 0, rows = 0;
     weft_chats_packed all = {0};
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++) {
-        conversations += d->conversations[i];
+        conversations += d->chats.count[i];
         rows += d->x[i].rank ? d->x[i].shape[0] : 0;
-        all.tokens += d->packed[i].tokens;
-        all.learned += d->packed[i].learned;
-        all.cut += d->packed[i].cut;
-        all.dropped += d->packed[i].dropped;
-        all.same += d->packed[i].same;
+        all.tokens += d->chats.packed[i].tokens;
+        all.learned += d->chats.packed[i].learned;
+        all.cut += d->chats.packed[i].cut;
+        all.dropped += d->chats.packed[i].dropped;
+        all.same += d->chats.packed[i].same;
     }
-    if (d->pairs)
+    if (d->chats.pairs)
         pair_lines(d, config, &all, conversations, l);
     else
         conversation_lines(config, &all, conversations, rows, l);
-    weft__line(l, "vocabulary: %lld tokens", (long long)d->vocabulary);
+    weft__line(l, "vocabulary: %lld tokens", (long long)d->tokens.vocabulary);
 }
 
 /* ---- the sources ---- */

@@ -75,8 +75,8 @@ static weft_status read_first(weft_context *ctx, const weft__config *config, con
 
 /* Tells whether the columns of the training data have names. Without them, the reader numbers the columns. */
 static bool has_names(const weft__dataset *d) {
-    const char *first = d->table.list[0].name;
-    return d->columns && (d->target || !first[0] || first[strspn(first, "0123456789")]);
+    const char *first = d->table.kinds.list[0].name;
+    return d->table.inputs && (d->table.target || !first[0] || first[strspn(first, "0123456789")]);
 }
 
 /* Finds out what the model must know about the columns. */
@@ -87,15 +87,15 @@ static weft_status learn_columns(weft_context *ctx, const weft__config *config, 
     WEFT_TRY(weft__dataset_training_rows(ctx, config, (int64_t)table->rows,
                                          classes ? table->target.data : NULL, &training));
     const weft_status status = table->cells
-                                   ? weft__columns_fit(ctx, config, path, table, training, &d->table)
-                                   : weft__columns_of_numbers(ctx, config, table, training, &d->table);
+                                   ? weft__columns_fit(ctx, config, path, table, training, &d->table.kinds)
+                                   : weft__columns_of_numbers(ctx, config, table, training, &d->table.kinds);
     weft__free(ctx, training);
     WEFT_TRY(status);
-    d->features = weft__columns_inputs(&d->table);
+    d->features = weft__columns_inputs(&d->table.kinds);
     const bool named = table->header;
-    if (!named && weft__columns_plain(&d->table)) return WEFT_OK;
-    if (!(d->columns = weft__columns_names(ctx, &d->table)) ||
-        (named && table->target_name && !(d->target = weft__strdup(ctx, table->target_name))))
+    if (!named && weft__columns_plain(&d->table.kinds)) return WEFT_OK;
+    if (!(d->table.inputs = weft__columns_names(ctx, &d->table.kinds)) ||
+        (named && table->target_name && !(d->table.target = weft__strdup(ctx, table->target_name))))
         return weft__fail_oom(ctx, 0, "the names of the columns");
     return WEFT_OK;
 }
@@ -104,7 +104,7 @@ static weft_status learn_columns(weft_context *ctx, const weft__config *config, 
 
 /* Tells whether columns can only be found by their position: they have no names, or equal ones. */
 static bool are_alike(const weft__dataset *d) {
-    const weft__columns *columns = &d->table;
+    const weft__columns *columns = &d->table.kinds;
     if (!has_names(d)) return true;
     for (size_t i = 0; i < columns->count && columns->count <= 4096; i++)
         for (size_t j = 0; j < i; j++)
@@ -128,14 +128,14 @@ static bool read_by_position(weft_context *ctx, const char *path, const weft_csv
 static weft_status read_later(weft_context *ctx, const char *path, const weft_csv_options *options,
                               const weft__dataset *d, weft_table *table) {
     weft_csv_options named = *options;
-    const bool plain = weft__columns_plain(&d->table);
-    const char **names = weft__columns_read(ctx, &d->table, &named.column_count);
+    const bool plain = weft__columns_plain(&d->table.kinds);
+    const char **names = weft__columns_read(ctx, &d->table.kinds, &named.column_count);
     if (!names) return weft__fail_oom(ctx, 0, "the names of the columns");
     named.columns = names;
     named.patterns = false;
     if (has_names(d) && named.header == WEFT_CSV_HEADER_AUTO) named.header = WEFT_CSV_HEADER_YES;
-    if (options->target_column != 0 && d->target) {
-        named.target = d->target;
+    if (options->target_column != 0 && d->table.target) {
+        named.target = d->table.target;
         named.target_column = 0;
     }
     weft_status status = read_cells(ctx, path, &named, plain, table);
@@ -171,7 +171,8 @@ static weft_status refuse_names(weft_context *ctx, const char *path, const weft_
 
 /* Makes the inputs of a table. */
 static weft_status take_inputs(const weft__source_file *f, weft_table *table) {
-    if (table->cells) return weft__columns_write(f->ctx, f->config, f->path, table, &f->dataset->table, f->x);
+    if (table->cells)
+        return weft__columns_write(f->ctx, f->config, f->path, table, &f->dataset->table.kinds, f->x);
     *f->x = table->features;
     table->features = (weft_array){0};
     return WEFT_OK;
@@ -182,10 +183,10 @@ static weft_status take_table(const weft__source_file *f, weft_table *table) {
     weft__dataset *d = f->dataset;
     const bool first = f->split == WEFT__TRAIN && d->features == 0, named = f->y && !d->classes;
     if (f->split == WEFT__TRAIN) {
-        d->unnamed = !table->header;
-        d->numbers_name = table->header_guessed;
-        d->unused = table->unused;
-        d->unused_count = table->unused_count;
+        d->table.unnamed = !table->header;
+        d->table.numbers_name = table->header_guessed;
+        d->table.unused = table->unused;
+        d->table.unused_count = table->unused_count;
         table->unused = NULL;
     }
     if (named && !table->classes)
@@ -211,7 +212,7 @@ static weft_status csv_file(const weft__source_file *f) {
     WEFT_TRY(weft__csv_options(ctx, f->config, f->y != NULL, &options));
     options.classes = (const char *const *)d->classes;
     options.class_count = d->classes ? (size_t)d->outputs : 0;
-    if (d->table.count > 0)
+    if (d->table.kinds.count > 0)
         WEFT_TRY(read_later(ctx, f->path, &options, d, &table));
     else if (d->features > 0) /* a run of an older Weft, whose columns have no names */
         WEFT_TRY(weft_read_csv(ctx, f->path, &options, &table));
@@ -282,12 +283,13 @@ weft_status weft__dataset_column(weft_context *ctx, const weft__config *config, 
 static weft_status csv_cells(weft_context *ctx, const weft__dataset *dataset, const weft__config *config,
                              const char *const *cells, int64_t n, weft__inputs *inputs) {
     weft_table table = {.cells = (char **)(uintptr_t)cells, .rows = (size_t)n};
-    const char **names = weft__columns_read(ctx, &dataset->table, &table.column_count);
+    const char **names = weft__columns_read(ctx, &dataset->table.kinds, &table.column_count);
     table.lines = weft__array(ctx, table.rows, sizeof *table.lines);
     const bool made = names && table.lines;
     for (size_t i = 0; made && i < table.rows; i++) table.lines[i] = i + 1;
-    weft_status status = made ? weft__columns_write(ctx, config, "cells", &table, &dataset->table, &inputs->x)
-                              : weft__fail_oom(ctx, 0, "the cells of a table");
+    weft_status status =
+        made ? weft__columns_write(ctx, config, "cells", &table, &dataset->table.kinds, &inputs->x)
+             : weft__fail_oom(ctx, 0, "the cells of a table");
     weft__free(ctx, names);
     weft__free(ctx, table.lines);
     return status == WEFT_OK ? weft__dataset_finish_rows(ctx, dataset, &inputs->x) : status;
@@ -297,12 +299,12 @@ static weft_status csv_cells(weft_context *ctx, const weft__dataset *dataset, co
 
 static bool csv_save(const weft__dataset *d, json_t *object) {
     bool made = true;
-    if (d->columns)
-        made = json_object_set_new(object, "columns", weft__json_texts(d->columns, d->features)) == 0;
-    if (made && d->columns && d->target)
-        made = json_object_set_new(object, "target", json_string(d->target)) == 0;
-    if (made && d->table.count > 0)
-        made = json_object_set_new(object, "table", weft__columns_json(&d->table)) == 0;
+    if (d->table.inputs)
+        made = json_object_set_new(object, "columns", weft__json_texts(d->table.inputs, d->features)) == 0;
+    if (made && d->table.inputs && d->table.target)
+        made = json_object_set_new(object, "target", json_string(d->table.target)) == 0;
+    if (made && d->table.kinds.count > 0)
+        made = json_object_set_new(object, "table", weft__columns_json(&d->table.kinds)) == 0;
     return made;
 }
 static weft_status take_names(weft_context *ctx, const json_t *array, const json_t *target,
@@ -313,10 +315,10 @@ static weft_status take_names(weft_context *ctx, const json_t *array, const json
     bool taken = names != NULL;
     for (int64_t i = 0; taken && i < d->features; i++)
         taken = (names[i] = json_string_value(json_array_get(array, (size_t)i))) != NULL;
-    if (taken) d->columns = weft__strings_pack(ctx, names, (size_t)d->features);
-    const bool short_of_memory = !names || (taken && !d->columns);
+    if (taken) d->table.inputs = weft__strings_pack(ctx, names, (size_t)d->features);
+    const bool short_of_memory = !names || (taken && !d->table.inputs);
     weft__free(ctx, names);
-    if (json_is_string(target) && !(d->target = weft__strdup(ctx, json_string_value(target))))
+    if (json_is_string(target) && !(d->table.target = weft__strdup(ctx, json_string_value(target))))
         return WEFT_ERR_OOM;
     return short_of_memory ? WEFT_ERR_OOM : taken ? WEFT_OK : WEFT_ERR_FORMAT;
 }
@@ -325,16 +327,16 @@ static weft_status take_names(weft_context *ctx, const json_t *array, const json
  * mean. */
 static weft_status take_kinds(weft_context *ctx, const json_t *array, weft__dataset *d) {
     if (array) {
-        WEFT_TRY(weft__columns_take(ctx, array, &d->table));
-        return weft__columns_inputs(&d->table) == d->features ? WEFT_OK : WEFT_ERR_FORMAT;
+        WEFT_TRY(weft__columns_take(ctx, array, &d->table.kinds));
+        return weft__columns_inputs(&d->table.kinds) == d->features ? WEFT_OK : WEFT_ERR_FORMAT;
     }
-    if (!d->columns) return WEFT_OK;
-    d->table.list = weft__array(ctx, (size_t)d->features, sizeof *d->table.list);
-    if (!d->table.list) return WEFT_ERR_OOM;
-    d->table.count = (size_t)d->features;
-    for (size_t i = 0; i < d->table.count; i++) {
-        d->table.list[i].fill = d->mean ? d->mean[i] : 0;
-        if (!(d->table.list[i].name = weft__strdup(ctx, d->columns[i]))) return WEFT_ERR_OOM;
+    if (!d->table.inputs) return WEFT_OK;
+    d->table.kinds.list = weft__array(ctx, (size_t)d->features, sizeof *d->table.kinds.list);
+    if (!d->table.kinds.list) return WEFT_ERR_OOM;
+    d->table.kinds.count = (size_t)d->features;
+    for (size_t i = 0; i < d->table.kinds.count; i++) {
+        d->table.kinds.list[i].fill = d->scaling.mean ? d->scaling.mean[i] : 0;
+        if (!(d->table.kinds.list[i].name = weft__strdup(ctx, d->table.inputs[i]))) return WEFT_ERR_OOM;
     }
     return WEFT_OK;
 }
@@ -360,16 +362,16 @@ static bool is_constant(const weft__dataset *d, const weft__column *c, int64_t f
 
 static void put_constant(const weft__dataset *d, weft__lines *l) {
     int64_t count = 0, put = 0, at = 0;
-    for (size_t i = 0; i < d->table.count; at += weft__column_inputs(&d->table.list[i++]))
-        count += is_constant(d, &d->table.list[i], at);
+    for (size_t i = 0; i < d->table.kinds.count; at += weft__column_inputs(&d->table.kinds.list[i++]))
+        count += is_constant(d, &d->table.kinds.list[i], at);
     if (count == 0) return;
     weft__line(l, "no effect: %lld column%s with the same value in all training rows%s", (long long)count,
-               weft__plural(count), d->columns ? ": " : "");
+               weft__plural(count), d->table.inputs ? ": " : "");
     at = 0;
-    for (size_t i = 0; i < d->table.count && d->columns && !l->full;
-         at += weft__column_inputs(&d->table.list[i++]))
-        if (is_constant(d, &d->table.list[i], at))
-            weft__line_item(l, ++put == count, "%.400s", d->table.list[i].name);
+    for (size_t i = 0; i < d->table.kinds.count && d->table.inputs && !l->full;
+         at += weft__column_inputs(&d->table.kinds.list[i++]))
+        if (is_constant(d, &d->table.kinds.list[i], at))
+            weft__line_item(l, ++put == count, "%.400s", d->table.kinds.list[i].name);
 }
 
 /* Adds a column to its line, with what is special about it. */
@@ -396,16 +398,16 @@ static void put_kind(const weft__dataset *d, weft__column_kind kind, weft__lines
                                   "inputs: %lld columns of words in order"},
     };
     int64_t count = 0, at = 0;
-    for (size_t i = 0; i < d->table.count; i++) count += d->table.list[i].kind == kind;
+    for (size_t i = 0; i < d->table.kinds.count; i++) count += d->table.kinds.list[i].kind == kind;
     if (count == 0) return;
     char head[64];
     if (count == 1)
         snprintf(head, sizeof head, "%s", lines[kind][0]);
     else
         snprintf(head, sizeof head, lines[kind][1], (long long)count);
-    weft__line(l, "%s%s", head, d->columns ? ": " : "");
-    for (size_t i = 0; i < d->table.count && d->columns && !l->full; i++)
-        if (d->table.list[i].kind == kind) put_column(&d->table.list[i], ++at == count, l);
+    weft__line(l, "%s%s", head, d->table.inputs ? ": " : "");
+    for (size_t i = 0; i < d->table.kinds.count && d->table.inputs && !l->full; i++)
+        if (d->table.kinds.list[i].kind == kind) put_column(&d->table.kinds.list[i], ++at == count, l);
 }
 
 static bool has_reason(const weft__column *c, const char *reason) {
@@ -433,8 +435,8 @@ static void put_left_out(const weft__columns *columns, weft__lines *l) {
 /* Tells whether data.columns leaves a column out. A resumed run does not read columns that are left out for
  * another reason. */
 static bool is_unused(const weft__dataset *d, const char *name) {
-    for (size_t i = 0; i < d->table.count; i++)
-        if (strcmp(d->table.list[i].name, name) == 0) return false;
+    for (size_t i = 0; i < d->table.kinds.count; i++)
+        if (strcmp(d->table.kinds.list[i].name, name) == 0) return false;
     return true;
 }
 
@@ -443,28 +445,29 @@ static void csv_lines(const weft__dataset *d, const weft__config *config, weft__
     long long rows = (long long)weft__dataset_samples(d, WEFT__TRAIN), unused = 0, put = 0;
     if (!config->data_val_path) rows += (long long)weft__dataset_samples(d, WEFT__VALIDATION);
     const bool target = !weft__config_is(config, WEFT__TRAIT_NO_TARGETS);
-    for (size_t i = 0; i < d->unused_count; i++) unused += is_unused(d, d->unused[i]);
+    for (size_t i = 0; i < d->table.unused_count; i++) unused += is_unused(d, d->table.unused[i]);
     weft__line(l, "data: %lld rows, %lld columns%s, from %.300s", rows,
-               (long long)d->table.count + target + (config->data_weight != NULL) + unused,
-               d->unnamed ? " without names" : "", file);
-    if (d->numbers_name)
+               (long long)d->table.kinds.count + target + (config->data_weight != NULL) + unused,
+               d->table.unnamed ? " without names" : "", file);
+    if (d->table.numbers_name)
         weft__line(l, "header: line 1, with numbers (--set data.header=no takes it for a row)");
-    if (d->unnamed && config->data_header == 0)
+    if (d->table.unnamed && config->data_header == 0)
         weft__line(l, "header: none (--set data.header=yes takes line 1 for names)");
     for (int kind = 0; kind < WEFT__COLUMN_NONE; kind++) put_kind(d, (weft__column_kind)kind, l);
-    put_left_out(&d->table, l);
+    put_left_out(&d->table.kinds, l);
     put_constant(d, l);
     if (config->data_weight) weft__line(l, "weights of the rows: %.400s", config->data_weight);
     if (unused == 0) return;
     weft__line(l, "not used: %lld column%s: ", unused, weft__plural(unused));
-    for (size_t i = 0; i < d->unused_count; i++)
-        if (is_unused(d, d->unused[i])) weft__line_item(l, ++put == unused, "%.400s", d->unused[i]);
+    for (size_t i = 0; i < d->table.unused_count; i++)
+        if (is_unused(d, d->table.unused[i]))
+            weft__line_item(l, ++put == unused, "%.400s", d->table.unused[i]);
 }
 
 /* ---- the source ---- */
 
 void weft__csv_place(const weft__source_file *f, size_t sample, char out[WEFT__PLACE_BYTES]) {
-    const char *given = f->config->data_target, *known = f->dataset->target;
+    const char *given = f->config->data_target, *known = f->dataset->table.target;
     snprintf(out, WEFT__PLACE_BYTES, "%s: row %zu, column \"%.100s\"", f->path, sample + 1,
              given   ? given
              : known ? known

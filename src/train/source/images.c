@@ -43,11 +43,11 @@ static void put_skipped(weft__skipped s, weft__lines *l) {
 static void put_in_files(const weft__dataset *d, weft__lines *l) {
     static const char head[] = "decoded for each batch (data.in_files):";
     const double gb = 1e-9;
-    if (d->memory_free)
-        weft__line(l, "%s %.3g GB, %.3g GB of memory are free", head, gb * d->memory_needed,
-                   gb * (double)d->memory_free);
+    if (d->images.memory_free)
+        weft__line(l, "%s %.3g GB, %.3g GB of memory are free", head, gb * d->images.memory_needed,
+                   gb * (double)d->images.memory_free);
     else
-        weft__line(l, "%s %.3g GB", head, gb * d->memory_needed);
+        weft__line(l, "%s %.3g GB", head, gb * d->images.memory_needed);
 }
 
 void weft__dataset_image_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
@@ -58,9 +58,11 @@ void weft__dataset_image_lines(const weft__dataset *d, const weft__config *confi
     weft__line(l, "data: %lld images, %s%lld x %lld, %lld channel%s, from %.300s", (long long)count,
                scaled ? "scaled to " : "", (long long)d->sample[1], (long long)d->sample[2],
                (long long)channels, weft__plural(channels), weft__line_file(config->data_path));
-    if (d->tars) weft__line_item(l, true, " (%lld tar file%s)", (long long)d->tars, weft__plural(d->tars));
+    if (d->images.tars)
+        weft__line_item(l, true, " (%lld tar file%s)", (long long)d->images.tars,
+                        weft__plural(d->images.tars));
     if (d->in_files) put_in_files(d, l);
-    put_skipped(d->skipped, l);
+    put_skipped(d->images.skipped, l);
 }
 
 /* ---- images that stay in their files ---- */
@@ -93,15 +95,15 @@ static weft_status add_needed(weft_context *ctx, const weft__config *config, con
 static weft_status images_begin(weft_context *ctx, const weft__config *config, const char *const *paths,
                                 size_t count, weft__dataset *d) {
     d->in_files = config->data_in_files == WEFT__IN_FILES_TRUE;
-    d->memory_needed = 0;
-    d->memory_free = 0;
+    d->images.memory_needed = 0;
+    d->images.memory_free = 0;
     if (config->data_in_files != WEFT__IN_FILES_AUTO && !d->in_files) return WEFT_OK;
     for (size_t i = 0; i < count; i++)
-        if (paths[i]) WEFT_TRY(add_needed(ctx, config, d, paths[i], &d->memory_needed));
+        if (paths[i]) WEFT_TRY(add_needed(ctx, config, d, paths[i], &d->images.memory_needed));
     if (d->in_files) return WEFT_OK;
     const uint64_t left = weft__host_memory_free() / (uint64_t)weft__dataset_sharers;
-    d->in_files = left > 0 && d->memory_needed > (double)left / PART;
-    if (d->in_files) d->memory_free = left;
+    d->in_files = left > 0 && d->images.memory_needed > (double)left / PART;
+    if (d->in_files) d->images.memory_free = left;
     return WEFT_OK;
 }
 
@@ -116,13 +118,13 @@ static weft_status rows_of(weft_context *ctx, const void *from, int64_t count, s
 static weft_status take_files(weft_context *ctx, weft__split split, weft_image_folder *folder,
                               const weft__image_note *notes, weft__dataset *d) {
     const int64_t count = folder->images.shape[0];
-    char **names = d->names[split] = folder->files;
-    d->shards[split] = folder->shards;
+    char **names = d->images.names[split] = folder->files;
+    d->images.shards[split] = folder->shards;
     folder->files = NULL;
     folder->shards = NULL;
-    WEFT_TRY(rows_of(ctx, notes, count, sizeof *notes, &d->notes[split]));
-    if (names) return rows_of(ctx, names, count, sizeof *names, &d->paths[split]);
-    return rows_of(ctx, folder->members, count, sizeof *folder->members, &d->members[split]);
+    WEFT_TRY(rows_of(ctx, notes, count, sizeof *notes, &d->images.notes[split]));
+    if (names) return rows_of(ctx, names, count, sizeof *names, &d->images.paths[split]);
+    return rows_of(ctx, folder->members, count, sizeof *folder->members, &d->images.members[split]);
 }
 
 /* Makes the list of the names of images in tar files. */
@@ -167,13 +169,15 @@ weft_status weft__dataset_pixels(const weft__dataset *d, weft__split split, int6
         return WEFT_OK;
     }
     if (!*room && !(*room = weft__array(NULL, bytes, 1))) return weft__fail_oom(NULL, bytes, "an image");
-    const weft_image_folder_options size = {
-        .channels = d->sample[0], .rows = d->sample[1], .columns = d->sample[2], .max_pixels = d->max_pixels};
-    const weft__image_note *note = (const weft__image_note *)d->notes[split].data + sample;
+    const weft_image_folder_options size = {.channels = d->sample[0],
+                                            .rows = d->sample[1],
+                                            .columns = d->sample[2],
+                                            .max_pixels = d->images.max_pixels};
+    const weft__image_note *note = (const weft__image_note *)d->images.notes[split].data + sample;
     char *bad = NULL;
-    const weft_image_member *members = d->members[split].data;
-    weft__image_files file = {.paths = members ? NULL : (char *const *)d->paths[split].data + sample,
-                              .shards = d->shards[split],
+    const weft_image_member *members = d->images.members[split].data;
+    weft__image_files file = {.paths = members ? NULL : (char *const *)d->images.paths[split].data + sample,
+                              .shards = d->images.shards[split],
                               .members = members ? members + sample : NULL,
                               .count = 1,
                               .options = &size,
@@ -235,10 +239,11 @@ static weft_status images_file(const weft__source_file *f) {
     weft_status status = tell_bad(ctx, f->config, f->path, &folder);
     if (status == WEFT_OK && folder.classes)
         status = weft__dataset_take_classes(ctx, f->path, folder.classes, folder.class_count, d);
-    for (size_t i = 0; i < folder.skipped_count; i++) weft__skipped_count(&d->skipped, folder.skipped[i]);
-    if (folder.shards) weft__skipped_add(&d->skipped, weft__shards_skipped(folder.shards));
-    d->skipped.bad += (int64_t)folder.bad_count;
-    if (folder.shards && f->split == WEFT__TRAIN) d->tars = (int64_t)weft__shards_count(folder.shards);
+    for (size_t i = 0; i < folder.skipped_count; i++)
+        weft__skipped_count(&d->images.skipped, folder.skipped[i]);
+    if (folder.shards) weft__skipped_add(&d->images.skipped, weft__shards_skipped(folder.shards));
+    d->images.skipped.bad += (int64_t)folder.bad_count;
+    if (folder.shards && f->split == WEFT__TRAIN) d->images.tars = (int64_t)weft__shards_count(folder.shards);
     if (status == WEFT_OK && f->inputs) status = take_inputs(ctx, &folder, f->inputs);
     if (status == WEFT_OK && d->in_files && !f->inputs)
         status = take_files(ctx, f->split, &folder, scan.notes, d);

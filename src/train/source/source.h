@@ -91,7 +91,7 @@ typedef struct weft__source_kind {
     weft_status (*begin)(weft_context *ctx, const weft__config *config, const char *const *paths,
                          size_t count, struct weft__dataset *dataset);
     weft_status (*file)(const weft__source_file *file);
-    /* Writes where the target of a sample is, for messages. */
+    /* Writes where the target of a sample is, for messages. NULL: its number. */
     void (*place)(const weft__source_file *file, size_t sample, char out[WEFT__PLACE_BYTES]);
     /* Chooses the task if none was given, see weft__dataset_guess_task. */
     weft_status (*guess_task)(weft_context *ctx, weft__config *config, const char **why);

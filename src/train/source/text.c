@@ -49,38 +49,39 @@ static weft_status read_split(weft_context *ctx, const char *path, int split, we
     int32_t most = 0;
     const char *file = path; /* that has token `most` */
     if (is_npy(path)) {
-        WEFT_TRY(read_ids(ctx, path, &d->ids[split], &d->id_count[split]));
-        for (size_t j = 0; j < d->id_count[split]; j++)
-            if (d->ids[split][j] > most) most = d->ids[split][j];
-        weft__hash_bytes(hash, d->ids[split], d->id_count[split] * sizeof **d->ids);
+        WEFT_TRY(read_ids(ctx, path, &d->tokens.ids[split], &d->tokens.id_count[split]));
+        for (size_t j = 0; j < d->tokens.id_count[split]; j++)
+            if (d->tokens.ids[split][j] > most) most = d->tokens.ids[split][j];
+        weft__hash_bytes(hash, d->tokens.ids[split], d->tokens.id_count[split] * sizeof **d->tokens.ids);
     } else {
-        WEFT_TRY(weft_tokens_open(ctx, path, &d->files[split]));
-        d->mapped[split] = d->files[split];
-        d->id_count[split] = (size_t)weft_tokens_count(d->files[split]);
-        most = weft_tokens_largest(d->files[split]);
-        file = weft__tokens_largest_file(d->files[split]);
-        weft__hash_u64(hash, weft_tokens_hash(d->files[split]));
+        WEFT_TRY(weft_tokens_open(ctx, path, &d->tokens.files[split]));
+        d->tokens.mapped[split] = d->tokens.files[split];
+        d->tokens.id_count[split] = (size_t)weft_tokens_count(d->tokens.files[split]);
+        most = weft_tokens_largest(d->tokens.files[split]);
+        file = weft__tokens_largest_file(d->tokens.files[split]);
+        weft__hash_u64(hash, weft_tokens_hash(d->tokens.files[split]));
     }
     if (most > *largest) *largest = most;
-    if (d->vocabulary == 0 || most < d->vocabulary) return WEFT_OK;
+    if (d->tokens.vocabulary == 0 || most < d->tokens.vocabulary) return WEFT_OK;
     return weft__fail(
         ctx, WEFT_ERR_FORMAT,
         "%s: the text has token %d, but the model knows only 0 to %lld: this file is of another "
         "tokenizer, or data.tokenizer_path names another one",
-        file, most, (long long)d->vocabulary - 1);
+        file, most, (long long)d->tokens.vocabulary - 1);
 }
 
 /* Splits the validation tokens off the end of the training tokens, as for a text. */
 static weft_status set_aside(weft_context *ctx, double fraction, weft__dataset *d) {
-    size_t all = d->id_count[WEFT__TRAIN], kept = (size_t)((double)all * (1 - fraction));
-    d->id_count[WEFT__VALIDATION] = all - kept;
-    d->id_count[WEFT__TRAIN] = kept;
-    d->mapped[WEFT__VALIDATION] = d->mapped[WEFT__TRAIN];
-    d->mapped_first[WEFT__VALIDATION] = (int64_t)kept;
-    if (d->mapped[WEFT__TRAIN]) return WEFT_OK;
-    d->ids[WEFT__VALIDATION] = weft__array(ctx, all - kept + 1, sizeof **d->ids);
-    if (!d->ids[WEFT__VALIDATION]) return weft__fail_oom(ctx, all - kept, "the tokens");
-    memcpy(d->ids[WEFT__VALIDATION], d->ids[WEFT__TRAIN] + kept, (all - kept) * sizeof **d->ids);
+    size_t all = d->tokens.id_count[WEFT__TRAIN], kept = (size_t)((double)all * (1 - fraction));
+    d->tokens.id_count[WEFT__VALIDATION] = all - kept;
+    d->tokens.id_count[WEFT__TRAIN] = kept;
+    d->tokens.mapped[WEFT__VALIDATION] = d->tokens.mapped[WEFT__TRAIN];
+    d->tokens.mapped_first[WEFT__VALIDATION] = (int64_t)kept;
+    if (d->tokens.mapped[WEFT__TRAIN]) return WEFT_OK;
+    d->tokens.ids[WEFT__VALIDATION] = weft__array(ctx, all - kept + 1, sizeof **d->tokens.ids);
+    if (!d->tokens.ids[WEFT__VALIDATION]) return weft__fail_oom(ctx, all - kept, "the tokens");
+    memcpy(d->tokens.ids[WEFT__VALIDATION], d->tokens.ids[WEFT__TRAIN] + kept,
+           (all - kept) * sizeof **d->tokens.ids);
     return WEFT_OK;
 }
 
@@ -90,10 +91,11 @@ static weft_status tokens_read(weft_context *ctx, const weft__config *config, we
     weft__hash_init(&hash);
     d->in_files = config->data_in_files == WEFT__IN_FILES_TRUE;
     int32_t largest = 0;
-    if (d->vocabulary == 0) d->vocabulary = config->model_vocab; /* until the data or a tokenizer tell */
+    if (d->tokens.vocabulary == 0)
+        d->tokens.vocabulary = config->model_vocab; /* until the data or a tokenizer tell */
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++)
         if (paths[i]) WEFT_TRY(read_split(ctx, paths[i], i, d, &largest, &hash));
-    if (!d->tokenizer) d->vocabulary = (int64_t)largest + 1;
+    if (!d->tokens.tokenizer) d->tokens.vocabulary = (int64_t)largest + 1;
     d->hash = hash.a ^ weft__mix64(hash.b);
     return paths[WEFT__VALIDATION] ? WEFT_OK : set_aside(ctx, config->data_val_fraction, d);
 }
@@ -139,8 +141,8 @@ static void tell_large(uint64_t bytes) {
 
 /* Decides whether the text stays in its files. */
 static weft_status choose_in_files(weft_context *ctx, const weft__config *config, weft__dataset *d) {
-    const weft_tokenizer_kind kind =
-        d->tokenizer ? weft_tokenizer_kind_of(d->tokenizer) : (weft_tokenizer_kind)config->data_tokenizer;
+    const weft_tokenizer_kind kind = d->tokens.tokenizer ? weft_tokenizer_kind_of(d->tokens.tokenizer)
+                                                         : (weft_tokenizer_kind)config->data_tokenizer;
     const bool whole = weft__source_of(config)->tokens_of == WEFT__TOKENS_OF_TEXT &&
                        (kind == WEFT_TOKENIZER_PIPELINE || kind == WEFT_TOKENIZER_WORD);
     uint64_t bytes;
@@ -163,17 +165,17 @@ static weft_status text_read(weft_context *ctx, const weft__config *config, weft
     const weft_corpus_options options = {
         .kind = bytes ? WEFT_TOKENIZER_BYTE : (weft_tokenizer_kind)config->data_tokenizer,
         .max_vocabulary = (size_t)config->data_max_vocabulary,
-        .tokenizer = d->tokenizer,
+        .tokenizer = d->tokens.tokenizer,
         .validation_path = config->data_val_path,
         .test_path = config->data_test_path,
         .in_files = d->in_files,
         .validation_fraction = config->data_val_path ? 0 : config->data_val_fraction};
-    WEFT_TRY(weft_corpus_open(ctx, config->data_path, &options, &d->corpus));
-    d->vocabulary = (int64_t)weft_tokenizer_vocabulary(weft_corpus_tokenizer(d->corpus));
-    d->hash = weft_corpus_hash(d->corpus);
+    WEFT_TRY(weft_corpus_open(ctx, config->data_path, &options, &d->tokens.corpus));
+    d->tokens.vocabulary = (int64_t)weft_tokenizer_vocabulary(weft_corpus_tokenizer(d->tokens.corpus));
+    d->hash = weft_corpus_hash(d->tokens.corpus);
     static const weft_corpus_part parts[] = {WEFT_CORPUS_TRAIN, WEFT_CORPUS_VALIDATION, WEFT_CORPUS_TEST};
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++)
-        d->mapped[i] = weft_corpus_tokens(d->corpus, parts[i], &d->mapped_first[i]);
+        d->tokens.mapped[i] = weft_corpus_tokens(d->tokens.corpus, parts[i], &d->tokens.mapped_first[i]);
     return WEFT_OK;
 }
 
@@ -194,11 +196,11 @@ static weft_status tokens_loader(weft_context *ctx, const weft__dataset *dataset
     }
     if (weft__mul(options->batch, context, &window) && count > 0)
         count = weft__dataset_limit(most, window, count - 1) + 1; /* the last token is only a target */
-    if (dataset->mapped[split]) {
+    if (dataset->tokens.mapped[split]) {
         weft_loader_options mapped = *options;
         if (dataset->in_files) mapped.device_bytes = -1; /* no copy in the device's memory */
-        return weft_loader_mapped(ctx, dataset->mapped[split], dataset->mapped_first[split], count, context,
-                                  &mapped, out);
+        return weft_loader_mapped(ctx, dataset->tokens.mapped[split], dataset->tokens.mapped_first[split],
+                                  count, context, &mapped, out);
     }
     return weft_loader_tokens(ctx, ids, (size_t)count, context, options, out);
 }
@@ -221,24 +223,25 @@ static void put_files(weft_corpus_files files, weft__lines *l) {
 
 static void tokens_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
     const weft_tokenizer *tokenizer = weft__dataset_tokenizer(d);
-    const weft_corpus_files files = weft_corpus_files_of(d->corpus);
+    const weft_corpus_files files = weft_corpus_files_of(d->tokens.corpus);
     const char *name = weft__line_file(config->data_path);
     char count[48] = "";
     int64_t tokens = 0;
     for (int i = 0; i < WEFT__SPLIT_COUNT; i++) tokens += weft__dataset_samples(d, (weft__split)i);
     if (files.read > 1) snprintf(count, sizeof count, "%llu files, ", (unsigned long long)files.read);
-    if (d->corpus)
+    if (d->tokens.corpus)
         weft__line(l, "data: %s%llu bytes, %lld tokens (%s), from %.300s", count,
-                   (unsigned long long)weft_corpus_bytes(d->corpus), (long long)tokens,
+                   (unsigned long long)weft_corpus_bytes(d->tokens.corpus), (long long)tokens,
                    weft_tokenizer_kind_name(weft_tokenizer_kind_of(tokenizer)), name);
     else
         weft__line(l, "data: %lld tokens, from %.300s", (long long)tokens, name);
-    weft__line(l, "vocabulary: %lld tokens%s", (long long)d->vocabulary,
+    weft__line(l, "vocabulary: %lld tokens%s", (long long)d->tokens.vocabulary,
                tokenizer ? "" : ", up to the largest in the data");
-    const char *missing = weft__corpus_missing(d->corpus);
-    for (int i = 0; !missing && i < WEFT__SPLIT_COUNT; i++) missing = weft__tokens_missing(d->files[i]);
+    const char *missing = weft__corpus_missing(d->tokens.corpus);
+    for (int i = 0; !missing && i < WEFT__SPLIT_COUNT; i++)
+        missing = weft__tokens_missing(d->tokens.files[i]);
     if (missing) weft__line(l, "missing: %.300s, by the numbers of the other files", missing);
-    if (d->in_files && d->corpus) weft__line(l, "the text stays in its files (data.in_files)");
+    if (d->in_files && d->tokens.corpus) weft__line(l, "the text stays in its files (data.in_files)");
     put_files(files, l);
 }
 

@@ -77,7 +77,7 @@ static weft_status find_column(const weft__texts_table *t, const char *name, con
 
 /* Finds the column with the class. */
 static weft_status find_target(weft__texts_table *t, const weft__dataset *d) {
-    const char *name = t->config->data_target ? t->config->data_target : d->target;
+    const char *name = t->config->data_target ? t->config->data_target : d->table.target;
     if (name) return find_column(t, name, "data.target", &t->target);
     t->target = texts_column(t, "label");
     if (t->target == t->table.column_count) t->target = t->table.column_count - 1;
@@ -128,8 +128,8 @@ static weft_status guess_texts(weft__texts_table *t) {
 /* Finds the columns of texts: those that are known, those of data.columns, or by their names. */
 static weft_status find_texts(weft__texts_table *t, const weft__dataset *d) {
     const weft__texts *given = &t->config->data_columns;
-    char *const *names = d->text_columns ? d->text_columns : given->values;
-    t->count = d->text_columns ? d->text_count : given->count;
+    char *const *names = d->texts.columns ? d->texts.columns : given->values;
+    t->count = d->texts.columns ? d->texts.count : given->count;
     for (size_t i = 0; i < t->count; i++) WEFT_TRY(find_column(t, names[i], "data.columns", &t->column[i]));
     if (t->count > 0) return WEFT_OK;
     return guess_texts(t);
@@ -138,11 +138,12 @@ static weft_status find_texts(weft__texts_table *t, const weft__dataset *d) {
 /* Notes the columns of the first file. */
 static weft_status note_columns(const weft__texts_table *t, weft__dataset *d) {
     const char *names[2] = {t->table.columns[t->column[0]], t->table.columns[t->column[t->count - 1]]};
-    if (d->text_columns) return WEFT_OK;
-    d->text_columns = weft__strings_pack(t->ctx, names, t->count);
-    d->text_count = t->count;
-    d->target = weft__strdup(t->ctx, t->table.columns[t->target]);
-    return d->text_columns && d->target ? WEFT_OK : weft__fail_oom(t->ctx, 0, "the names of the columns");
+    if (d->texts.columns) return WEFT_OK;
+    d->texts.columns = weft__strings_pack(t->ctx, names, t->count);
+    d->texts.count = t->count;
+    d->table.target = weft__strdup(t->ctx, t->table.columns[t->target]);
+    return d->texts.columns && d->table.target ? WEFT_OK
+                                               : weft__fail_oom(t->ctx, 0, "the names of the columns");
 }
 
 /* ---- rows of tokens ---- */
@@ -167,14 +168,15 @@ static weft_status encode_row(const weft__texts_table *t, const weft__dataset *d
         if (!texts[i]) return weft__texts_fail(t, row, t->column[i], "there is no text");
         if (is_blank(texts[i])) return weft__texts_fail(t, row, t->column[i], "the text is empty");
     }
-    const weft_status status = weft_tokenizer_encode_row(
-        d->tokenizer, texts[0], texts[1], t->config->model_context, e->row_ids, e->row_types, &count, &whole);
+    const weft_status status =
+        weft_tokenizer_encode_row(d->tokens.tokenizer, texts[0], texts[1], t->config->model_context,
+                                  e->row_ids, e->row_types, &count, &whole);
     if (status == WEFT_ERR_ARGUMENT)
         return weft__fail(t->ctx, status, "model.context: %lld tokens have no room for a text: give more",
                           (long long)t->config->model_context);
     if (status == WEFT_ERR_FORMAT || status == WEFT_ERR_INDEX) {
         char what[300];
-        snprintf(what, sizeof what, "%.280s", weft_last_error(d->tokenizer_ctx));
+        snprintf(what, sizeof what, "%.280s", weft_last_error(d->tokens.tokenizer_ctx));
         return weft__texts_fail(t, row, t->column[0], what);
     }
     WEFT_TRY(status);
@@ -196,7 +198,8 @@ static weft_status lay_rows(const weft__texts_table *t, const weft__dataset *d, 
                             weft_array *x) {
     const int64_t rows = (int64_t)t->table.rows, time = e->longest;
     const int32_t *ids = e->ids, *types = e->types,
-                  found = weft_tokenizer_special(d->tokenizer, WEFT_SPECIAL_PAD), pad = found < 0 ? 0 : found;
+                  found = weft_tokenizer_special(d->tokens.tokenizer, WEFT_SPECIAL_PAD),
+                  pad = found < 0 ? 0 : found;
     WEFT_TRY(weft_array_new(t->ctx, WEFT_I32, 3, (int64_t[]){rows, 2, time}, x));
     int32_t *to = x->data;
     for (int64_t row = 0; row < rows; row++) {
@@ -225,8 +228,8 @@ static weft_status encode_all(const weft__texts_table *t, weft__split split, wef
     e.lengths = d->lengths[split].data;
     for (size_t row = 0; row < t->table.rows && status == WEFT_OK; row++) status = encode_row(t, d, row, &e);
     if (status == WEFT_OK) status = lay_rows(t, d, &e, x);
-    d->shortened[split] = e.shortened;
-    d->text_tokens[split] = (int64_t)e.count;
+    d->texts.shortened[split] = e.shortened;
+    d->texts.tokens[split] = (int64_t)e.count;
     weft__free(t->ctx, e.ids);
     weft__free(t->ctx, e.types);
     weft__free(t->ctx, e.row_ids);
@@ -236,7 +239,7 @@ static weft_status encode_all(const weft__texts_table *t, weft__split split, wef
 
 static weft_status take_file(weft__texts_table *t, const weft__source_file *f) {
     weft__dataset *d = f->dataset;
-    if (f->y || !d->text_columns) WEFT_TRY(find_target(t, d));
+    if (f->y || !d->texts.columns) WEFT_TRY(find_target(t, d));
     WEFT_TRY(find_texts(t, d));
     for (size_t i = 0; f->y && i < t->count; i++)
         if (t->column[i] == t->target)
@@ -255,18 +258,18 @@ static weft_status take_file(weft__texts_table *t, const weft__source_file *f) {
 }
 
 weft_status weft__dataset_text_tokenizer(weft_context *ctx, const weft__config *config, weft__dataset *d) {
-    d->texts = true;
+    d->texts.rows = true;
     if (!config->published)
         return weft__fail(ctx, WEFT_ERR_ARGUMENT,
                           "model.init: an encoder is fine-tuned: name the folder of a published one");
-    if (d->tokenizer) return WEFT_OK;
-    d->tokenizer_ctx = ctx;
-    return weft_published_tokenizer(ctx, config->published, &d->tokenizer);
+    if (d->tokens.tokenizer) return WEFT_OK;
+    d->tokens.tokenizer_ctx = ctx;
+    return weft_published_tokenizer(ctx, config->published, &d->tokens.tokenizer);
 }
 
 /* Tells how many texts of a file are too long for a trained model. */
 static void tell_shortened(const weft__source_file *f) {
-    const int64_t shortened = f->dataset->shortened[f->split];
+    const int64_t shortened = f->dataset->texts.shortened[f->split];
     char line[300];
     if (shortened == 0 || !weft__dataset_tell) return;
     snprintf(line, sizeof line, "%.200s: %lld texts have more than %lld tokens: only their begin counts",
@@ -293,10 +296,10 @@ static weft_status texts_cells(weft_context *ctx, const weft__dataset *dataset, 
                            .path = "cells",
                            .table = {.cells = (char **)(uintptr_t)cells,
                                      .rows = (size_t)n,
-                                     .columns = known.text_columns,
-                                     .column_count = known.text_count},
+                                     .columns = known.texts.columns,
+                                     .column_count = known.texts.count},
                            .column = {0, 1},
-                           .count = known.text_count};
+                           .count = known.texts.count};
     known.lengths[WEFT__TEST] = (weft_array){0};
     t.table.lines = weft__array(ctx, t.table.rows, sizeof *t.table.lines);
     weft_status status = t.table.lines ? WEFT_OK : weft__fail_oom(ctx, t.table.rows * 8, "texts");
@@ -312,26 +315,27 @@ static weft_status texts_cells(weft_context *ctx, const weft__dataset *dataset, 
 
 static void texts_lines(const weft__dataset *d, const weft__config *config, weft__lines *l) {
     const int64_t aside = config->data_val_path ? 0 : weft__dataset_samples(d, WEFT__VALIDATION);
-    const int64_t texts = weft__dataset_samples(d, WEFT__TRAIN) + aside, tokens = d->text_tokens[WEFT__TRAIN];
+    const int64_t texts = weft__dataset_samples(d, WEFT__TRAIN) + aside,
+                  tokens = d->texts.tokens[WEFT__TRAIN];
     int64_t shortened = 0;
-    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) shortened += d->shortened[i];
-    const bool pairs = d->text_count == 2;
+    for (int i = 0; i < WEFT__SPLIT_COUNT; i++) shortened += d->texts.shortened[i];
+    const bool pairs = d->texts.count == 2;
     weft__line(l, "data: %lld %s, %.0f tokens each on average, from %.300s", (long long)texts,
                pairs ? "pairs of texts" : "texts", (double)tokens / (double)texts,
                weft__line_file(config->data_path));
     if (pairs)
-        weft__line(l, "first text: %.200s, second text: %.200s", d->text_columns[0], d->text_columns[1]);
+        weft__line(l, "first text: %.200s, second text: %.200s", d->texts.columns[0], d->texts.columns[1]);
     else
-        weft__line(l, "text: %.400s", d->text_columns[0]);
+        weft__line(l, "text: %.400s", d->texts.columns[0]);
     if (shortened > 0)
         weft__line(l, "longer than model.context: %lld %s, of which the first %lld tokens count",
                    (long long)shortened, pairs ? "pairs" : "texts", (long long)config->model_context);
-    if (d->head_classes < 0) return;
-    if (!d->new_head)
+    if (d->texts.head_classes < 0) return;
+    if (!d->texts.new_head)
         weft__line(l, "head: the one that the model has for these classes");
-    else if (d->head_classes > 0)
+    else if (d->texts.head_classes > 0)
         weft__line(l, "head: new and random, since that of the model is for %lld other classes",
-                   (long long)d->head_classes);
+                   (long long)d->texts.head_classes);
     else
         weft__line(l, "head: new and random, since the model has none");
 }
@@ -339,25 +343,25 @@ static void texts_lines(const weft__dataset *d, const weft__config *config, weft
 /* ---- data.json ---- */
 
 static bool texts_save(const weft__dataset *d, json_t *object) {
-    const bool made =
-        json_object_set_new(object, "texts", weft__json_texts(d->text_columns, (int64_t)d->text_count)) == 0;
-    json_object_set_new(object, "target", json_string(d->target));
-    json_object_set_new(object, "new_head", json_boolean(d->new_head));
+    const bool made = json_object_set_new(object, "texts",
+                                          weft__json_texts(d->texts.columns, (int64_t)d->texts.count)) == 0;
+    json_object_set_new(object, "target", json_string(d->table.target));
+    json_object_set_new(object, "new_head", json_boolean(d->texts.new_head));
     return made;
 }
 
 static weft_status texts_take(weft_context *ctx, const json_t *object, weft__dataset *d) {
     const json_t *array = json_object_get(object, "texts");
     const char *names[2], *target = json_string_value(json_object_get(object, "target"));
-    d->text_count = json_array_size(array);
-    if (d->text_count < 1 || d->text_count > 2 || !target) return WEFT_ERR_FORMAT;
-    for (size_t i = 0; i < d->text_count; i++)
+    d->texts.count = json_array_size(array);
+    if (d->texts.count < 1 || d->texts.count > 2 || !target) return WEFT_ERR_FORMAT;
+    for (size_t i = 0; i < d->texts.count; i++)
         if (!(names[i] = json_string_value(json_array_get(array, i)))) return WEFT_ERR_FORMAT;
-    d->text_columns = weft__strings_pack(ctx, names, d->text_count);
-    d->target = weft__strdup(ctx, target);
-    d->new_head = json_is_true(json_object_get(object, "new_head"));
-    d->head_classes = -1;
-    return d->text_columns && d->target ? WEFT_OK : WEFT_ERR_OOM;
+    d->texts.columns = weft__strings_pack(ctx, names, d->texts.count);
+    d->table.target = weft__strdup(ctx, target);
+    d->texts.new_head = json_is_true(json_object_get(object, "new_head"));
+    d->texts.head_classes = -1;
+    return d->texts.columns && d->table.target ? WEFT_OK : WEFT_ERR_OOM;
 }
 
 static bool texts_guess(const weft__path_facts *path) { return path->size > 0; }

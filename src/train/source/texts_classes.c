@@ -126,10 +126,10 @@ static weft_status choose_head(reading *r, bool named) {
     size_t count;
     weft__dataset *d = r->d;
     WEFT_TRY(weft__published_labels(r->t->ctx, r->t->config->published, &head, &count));
-    d->head_classes = (int64_t)count;
-    d->new_head = count != r->labels.count;
-    if (!d->new_head && named && !is_generic(head, count) && !follow_head(r, head)) {
-        d->new_head = true;
+    d->texts.head_classes = (int64_t)count;
+    d->texts.new_head = count != r->labels.count;
+    if (!d->texts.new_head && named && !is_generic(head, count) && !follow_head(r, head)) {
+        d->texts.new_head = true;
         order_names(r); /* again: some may have changed their places */
     }
     weft__free(r->t->ctx, head);

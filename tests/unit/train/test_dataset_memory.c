@@ -17,8 +17,8 @@ static weft_status read_pets(weft_context *ctx, int64_t inputs) {
     weft__dataset dataset;
     weft_status status = weft__dataset_read(ctx, &config, NULL, &dataset);
     if (status == WEFT_OK &&
-        (dataset.features != inputs || !dataset.columns || !dataset.target ||
-         strcmp(dataset.target, "kind") != 0 || !dataset.classes ||
+        (dataset.features != inputs || !dataset.table.inputs || !dataset.table.target ||
+         strcmp(dataset.table.target, "kind") != 0 || !dataset.classes ||
          (strcmp(dataset.classes[1], "dog") != 0 && strcmp(dataset.classes[1], "9") != 0)))
         status = WEFT_ERR_INTERNAL;
     weft__dataset_free(ctx, &dataset);
