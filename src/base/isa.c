@@ -21,19 +21,32 @@ static weft_cpu_isa best_isa(void) {
 static weft_cpu_isa best_isa(void) { return WEFT_ISA_BASELINE; }
 #endif
 
+/* With -DWEFT_NATIVE=ON the build has one instruction set. */
+#if defined(WEFT_ISA_ONLY)
+#define ISA_PASTE_(a, b) a##b
+#define ISA_PASTE(a, b)  ISA_PASTE_(a, b)
+enum { ISA_baseline, ISA_avx2, ISA_avx512 };
+enum { ISA_LEAST = ISA_PASTE(ISA_, WEFT_ISA_ONLY), ISA_MOST = ISA_LEAST };
+#else
+enum { ISA_LEAST = WEFT_ISA_BASELINE, ISA_MOST = WEFT_ISA_AVX512 };
+#endif
+
+const char *weft__cpu_isa_lacks(void) { return (int)best_isa() < ISA_LEAST ? isa_names[ISA_LEAST] : NULL; }
+
 /* The environment is read at each call, so that a test may change it between two contexts. Calls are rare. An
- * unknown name sets no limit. */
+ * unknown name, or one that was not built, sets no limit. */
 weft_cpu_isa weft__cpu_isa(void) {
-    weft_cpu_isa best = best_isa();
+    const weft_cpu_isa machine = best_isa(),
+                       best = (int)machine < ISA_MOST ? machine : (weft_cpu_isa)ISA_MOST;
     const char *cap = getenv("WEFT_CPU_ISA");
-    for (int i = 0; cap && i < (int)best; i++)
+    for (int i = ISA_LEAST; cap && i < (int)best; i++)
         if (strcmp(cap, isa_names[i]) == 0) return (weft_cpu_isa)i;
     return best;
 }
 
 bool weft__cpu_isa_known(void) {
     const char *cap = getenv("WEFT_CPU_ISA");
-    for (size_t i = 0; cap && i < sizeof isa_names / sizeof *isa_names; i++)
+    for (size_t i = ISA_LEAST; cap && i < sizeof isa_names / sizeof *isa_names; i++)
         if (strcmp(cap, isa_names[i]) == 0) return true;
     return !cap || !cap[0];
 }

@@ -61,23 +61,25 @@ static uint64_t node_hash(const ir_node *node) {
     weft_hash h;
     weft__hash_init(&h);
     weft__hash_u64(&h, (uint64_t)node->kind | (uint64_t)node->op << 8 | (uint64_t)node->dtype << 16 |
-                           (uint64_t)node->axes << 24 | (uint64_t)node->recomputed << 63);
+                           (uint64_t)node->reduce.axes << 24 | (uint64_t)node->from.recomputed << 63);
     weft__hash_bytes(&h, node->shape, (size_t)node->rank * sizeof *node->shape);
     weft__hash_bytes(&h, node->in, (size_t)node->n_in * sizeof *node->in);
     weft__hash_bytes(&h, &node->imm_f, sizeof node->imm_f);
     weft__hash_u64(&h, (uint64_t)node->imm_i);
-    if (node->rank_in) weft__hash_bytes(&h, node->shape_in, (size_t)node->rank_in * sizeof *node->shape_in);
+    if (node->reduce.rank)
+        weft__hash_bytes(&h, node->reduce.shape, (size_t)node->reduce.rank * sizeof *node->reduce.shape);
     return h.a;
 }
 
 static bool node_same(const ir_node *x, const ir_node *y) {
-    return x->kind == y->kind && x->op == y->op && x->dtype == y->dtype && x->axes == y->axes &&
-           x->rank == y->rank && x->n_in == y->n_in && x->rank_in == y->rank_in && x->imm_i == y->imm_i &&
-           x->copy == y->copy && x->recomputed == y->recomputed &&
+    return x->kind == y->kind && x->op == y->op && x->dtype == y->dtype && x->reduce.axes == y->reduce.axes &&
+           x->rank == y->rank && x->n_in == y->n_in && x->reduce.rank == y->reduce.rank &&
+           x->imm_i == y->imm_i && x->copy == y->copy && x->from.recomputed == y->from.recomputed &&
            memcmp(&x->imm_f, &y->imm_f, sizeof x->imm_f) == 0 &&
            memcmp(x->shape, y->shape, (size_t)x->rank * sizeof *x->shape) == 0 &&
            memcmp(x->in, y->in, (size_t)x->n_in * sizeof *x->in) == 0 &&
-           (!x->rank_in || memcmp(x->shape_in, y->shape_in, (size_t)x->rank_in * sizeof *x->shape_in) == 0);
+           (!x->reduce.rank ||
+            memcmp(x->reduce.shape, y->reduce.shape, (size_t)x->reduce.rank * sizeof *x->reduce.shape) == 0);
 }
 
 int weft__ir_unify(weft_ir *ir, int newest) {
@@ -109,12 +111,12 @@ int weft__ir_unify(weft_ir *ir, int newest) {
 
 void weft__ir_comes_from(ir_node *node, const weft_tensor *t, weft_op op) {
     node->op = (uint8_t)op;
-    node->tensor = t;
-    node->path = t->path;
-    node->recomputed = t->recomputed;
-    node->early = !t->recomputed && t->stage != WEFT_STAGE_BACKWARD && t->stage != WEFT_STAGE_OPTIMIZER;
-    node->chunk = t->segment_kind == WEFT_SEGMENT_CHUNK ? t->segment : 0;
-    node->serial = t->serial;
+    node->from.tensor = t;
+    node->from.path = t->path;
+    node->from.recomputed = t->recomputed;
+    node->from.early = !t->recomputed && t->stage != WEFT_STAGE_BACKWARD && t->stage != WEFT_STAGE_OPTIMIZER;
+    node->from.chunk = t->segment_kind == WEFT_SEGMENT_CHUNK ? t->segment : 0;
+    node->from.serial = t->serial;
 }
 
 int weft__ir_shaped(weft_ir *ir, ir_kind kind, const weft_tensor *t, const int64_t *shape, int n_in,
@@ -301,8 +303,8 @@ static weft_status build_gather(weft_ir *ir, const weft_tensor *t, ir_edge *in, 
 static weft_status build_pack(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir_edge *out) {
     for (int i = 0; i < t->n_in; i++) {
         const ir_node *part = &ir->nodes[in[i].node];
-        bool direct = in[i].view < 0 && part->pack < 0 && part->kind != IR_LEAF && part->kind != IR_PACK &&
-                      !ir_is_source(part) && part->numel == t->in[i]->numel;
+        bool direct = in[i].view < 0 && part->pack.node < 0 && part->kind != IR_LEAF &&
+                      part->kind != IR_PACK && !ir_is_source(part) && part->numel == t->in[i]->numel;
         for (int k = 0; direct && k < i; k++) direct = in[k].node != in[i].node;
         if (direct) continue;
         int copy = weft__ir_copy(ir, in[i], t->in[i]->rank, t->in[i]->shape);
@@ -314,7 +316,7 @@ static weft_status build_pack(weft_ir *ir, const weft_tensor *t, ir_edge *in, ir
     ir->nodes[n].offsets = weft__arena_alloc(&ir->arena, (size_t)t->n_in * sizeof(int64_t));
     if (!ir->nodes[n].offsets) return weft__ir_failed(ir);
     memcpy(ir->nodes[n].offsets, t->attr, (size_t)t->n_in * sizeof(int64_t));
-    for (int i = 0; i < t->n_in; i++) ir->nodes[in[i].node].pack = n;
+    for (int i = 0; i < t->n_in; i++) ir->nodes[in[i].node].pack.node = n;
     *out = (ir_edge){n, -1};
     return WEFT_OK;
 }
@@ -338,9 +340,9 @@ static weft_status build_complex(weft_ir *ir, const weft_tensor *t, ir_edge *in,
         weft_view lies;
         weft__view_identity(&lies, part->rank, part->shape);
         for (int d = 0; d < part->rank; d++) lies.map[0].stride[d] *= 2;
-        part->pack = n;
-        part->lies = weft__ir_view(ir, in[i].node, &lies);
-        if (part->lies == -2) return weft__ir_failed(ir);
+        part->pack.node = n;
+        part->pack.lies = weft__ir_view(ir, in[i].node, &lies);
+        if (part->pack.lies == -2) return weft__ir_failed(ir);
     }
     *out = (ir_edge){n, -1};
     return WEFT_OK;
@@ -417,7 +419,7 @@ static weft_status build_expansion(weft_ir *ir, const weft_tensor *whole, weft_t
         ir_build_find(ir, outputs[i], &results[i]);
     }
     for (size_t k = before; k < ir->n_nodes && ir->ctx->divides; k++)
-        if (ir->nodes[k].serial > ir->expanded) ir->nodes[k].serial = ir->expanded;
+        if (ir->nodes[k].from.serial > ir->expanded) ir->nodes[k].from.serial = ir->expanded;
     ir->expanded = outer;
     return WEFT_OK;
 }
@@ -565,7 +567,7 @@ static int claim(weft_ir *ir, const weft_tensor *t) {
     const pairs p = pairs_of(t);
     bool free = edge.view < 0 &&
                 (ir_is_compute(node) || node->kind == IR_HEAVY_OUT || node->kind == IR_PACK) &&
-                !node->claimed && node->pack < 0 && node->numel == (is_complex(t) ? 2 : 1) * t->numel;
+                !node->claimed && node->pack.node < 0 && node->numel == (is_complex(t) ? 2 : 1) * t->numel;
     int n = free ? edge.node : weft__ir_copy(ir, edge, p.rank, p.shape);
     if (n >= 0) ir->nodes[n].stored = ir->nodes[n].claimed = true;
     return n;

@@ -40,8 +40,8 @@ static void mark_live(weft_ir *ir) {
         if (ir->nodes[i].kind == IR_HEAVY_OUT && ir->nodes[ir->nodes[i].in[0].node].live)
             ir->nodes[i].live = true;
     for (size_t i = 0; i < ir->n_nodes; i++) { /* a part of a dead pack is stored on its own */
-        const int pack = ir->nodes[i].pack;
-        if (pack >= 0 && !ir->nodes[pack].live) ir->nodes[i].pack = -1;
+        const int pack = ir->nodes[i].pack.node;
+        if (pack >= 0 && !ir->nodes[pack].live) ir->nodes[i].pack.node = -1;
     }
 }
 
@@ -69,9 +69,9 @@ static bool add_member(weft_ir *ir, int c, int n) {
     cluster->members[cluster->n_members++] = n;
     ir_node *node = &ir->nodes[n];
     node->cluster = c;
-    cluster->recomputed = cluster->recomputed || node->recomputed;
-    cluster->early = cluster->early || node->early;
-    if (node->chunk) cluster->chunk = node->chunk;
+    cluster->recomputed = cluster->recomputed || node->from.recomputed;
+    cluster->early = cluster->early || node->from.early;
+    if (node->from.chunk) cluster->chunk = node->from.chunk;
     for (int k = 0; k < node->n_in; k++) {
         int first = ir->nodes[node->in[k].node].cluster;
         if (first >= 0 && first != c && !weft__order_after(ir, c, first)) return false;
@@ -154,7 +154,7 @@ static bool takes_reduction(const weft_ir *ir, const ir_cluster *cluster, const 
     const ir_node *from = &ir->nodes[node->in[0].node];
     ir_cluster own, joint;
     weft__space_of(node, &own);
-    if (node->in[0].view >= 0 || from->numel != own.full || from->fold) return false;
+    if (node->in[0].view >= 0 || from->numel != own.full || from->reduce.fold) return false;
     if (!cluster->row)
         return from->numel == cluster->full && all_suit(ir, cluster, &own) && !lengthens(ir, cluster, &own);
     if (!weft__space_join(ir, cluster, &own, &joint)) return false;
@@ -198,7 +198,7 @@ static bool joinable(weft_ir *ir, int c, const ir_node *node) {
     const ir_cluster *cluster = &ir->clusters[c];
     if (cluster->heavy >= 0 || cluster->full == 0 || cluster->n_members >= CLUSTER_MOST) return false;
     if (makes_cycle(ir, c, node)) return false;
-    if (apart(node->recomputed, node->early, node->chunk, cluster)) return false;
+    if (apart(node->from.recomputed, node->from.early, node->from.chunk, cluster)) return false;
     if (!buffers_fit(ir, c, -1, (int)(node - ir->nodes))) return false;
     if (node->kind == IR_REDUCE) return takes_reduction(ir, cluster, node);
     if (node->numel != cluster->full && !(cluster->row && node->numel == cluster->rows)) return false;
@@ -222,7 +222,7 @@ static void set_space(weft_ir *ir, ir_cluster *cluster, const ir_cluster *space)
     cluster->rows = space->rows;
     for (int i = 0; i < cluster->n_members; i++) {
         ir_node *node = &ir->nodes[cluster->members[i]];
-        if (node->kind == IR_REDUCE) node->fold = weft__space_folds(cluster, node);
+        if (node->kind == IR_REDUCE) node->reduce.fold = weft__space_folds(cluster, node);
     }
 }
 
@@ -234,7 +234,7 @@ static void become_row(weft_ir *ir, ir_cluster *cluster, ir_node *reduce) {
         set_space(ir, cluster, &own);
     else if (weft__space_join(ir, cluster, &own, &joint))
         set_space(ir, cluster, &joint);
-    reduce->fold = weft__space_folds(cluster, reduce);
+    reduce->reduce.fold = weft__space_folds(cluster, reduce);
 }
 
 static void become_map(ir_cluster *cluster, const ir_node *node) {
@@ -565,7 +565,7 @@ weft_status weft__ir_fuse(weft_ir *ir) {
         ir_node *node = &ir->nodes[i];
         if (node->live && node->kind == IR_GATHER && ir->nodes[node->in[0].node].kind != IR_LEAF)
             ir->nodes[node->in[0].node].stored = true;
-        if (node->live && node->pack >= 0) node->stored = true;
+        if (node->live && node->pack.node >= 0) node->stored = true;
     }
     WEFT_TRY(assign_clusters(ir));
     WEFT_TRY(weft__ir_choose_stored(ir));

@@ -40,7 +40,7 @@ typedef enum ir_kind {
     IR_RANDOM,    /* in: key */
     IR_CALC,      /* a row of the op table */
     IR_CAST,      /* a conversion; to the same dtype: a copy */
-    IR_REDUCE,    /* over `axes` of `shape_in`; `shape` keeps them as 1 or drops them */
+    IR_REDUCE,    /* over `reduce.axes` of `reduce.shape`; `shape` keeps them as 1 or drops them */
     IR_GATHER,    /* in: table (identity view), index */
     IR_HEAVY,     /* a heavy operation; its results are HEAVY_OUT nodes */
     IR_HEAVY_OUT, /* in: the HEAVY node. imm_i is the index of the result. Of a matmul: 0 the matrix, 1 the
@@ -74,35 +74,43 @@ typedef struct ir_node {
     bool stored;  /* has memory: its own, or a place in a pack */
     bool claimed; /* its memory belongs to an output or a variable */
     bool live;
-    bool recomputed; /* recomputed for the backward pass; never unified with the original */
-    bool early;      /* of the forward pass; never in one kernel with recomputed nodes */
-    uint32_t chunk;  /* its chunk, or its exchange; nodes of two chunks never share a kernel; 0: no chunk */
-    bool fold;       /* a REDUCE over the rows of a block of its cluster's space */
-    bool copy;       /* a CAST that only moves data; must stay a node of its own */
+    bool copy; /* a CAST that only moves data; must stay a node of its own */
     int rank, n_in;
-    int users;      /* number of edges that read it */
-    int cluster;    /* its fused kernel; -1: none, then it is recomputed in each kernel that uses it */
-    int pack;       /* the PACK that it lies in, -1: none */
-    int within;     /* LEAF: the gathered piece that it lies in, a node; -1: none */
-    int lies;       /* its place in the pack: view from its index to an element of the block, counted from its
-                     * offset on; -1: contiguous */
+    int users;   /* number of edges that read it */
+    int cluster; /* its fused kernel; -1: none, then it is recomputed in each kernel that uses it */
+    int within;  /* LEAF: the gathered piece that it lies in, a node; -1: none */
+    struct {
+        int node; /* the PACK that it lies in, -1: none */
+        int lies; /* its place there: view from its index to an element of the block, counted from its offset
+                   * on; -1: contiguous */
+    } pack;
     int sink;       /* the assignment (ir_sink) whose value it is, -1: none */
     int unit;       /* the scheduled unit that computes it, -1: none */
-    uint32_t axes;  /* REDUCE: mask over shape_in */
-    int rank_in;    /* REDUCE: the operand's index space */
     int64_t *shape; /* rank extents */
-    int64_t *shape_in;
+    struct {
+        uint32_t axes; /* mask over shape */
+        int rank;      /* of the operand's index space */
+        int64_t *shape;
+        bool fold; /* over the rows of a block of its cluster's space */
+    } reduce;
     int64_t numel;
     ir_edge *in;
     double imm_f;
     int64_t imm_i; /* CONST: value; LEAF that lies within a node: its first element there; HEAVY_OUT: index of
                     * the result; GATHER: axis; PACK: IR_PACK_...; REDUCE: the number of rows if the last
-                    * block in shape_in is shorter than the others, else 0 */
-    int64_t *offsets;          /* of the parts of a PACK, or of the results in one HEAVY_OUT; in elements */
-    int n_results;             /* HEAVY_OUT: it holds the results imm_i, imm_i + 1, ...; 0 counts as one */
-    const weft_tensor *tensor; /* LEAF: the tensor that is bound to it; else the tensor that it computes */
-    const char *path;
-    uint64_t serial; /* serial number of the tensor; units run in the order of these numbers */
+                    * block in reduce.shape is shorter than the others, else 0 */
+    int64_t *offsets; /* of the parts of a PACK, or of the results in one HEAVY_OUT; in elements */
+    int n_results;    /* HEAVY_OUT: it holds the results imm_i, imm_i + 1, ...; 0 counts as one */
+    struct {
+        const weft_tensor
+            *tensor; /* LEAF: the tensor that is bound to it; else the tensor that it computes */
+        const char *path;
+        uint64_t serial; /* serial number of the tensor; units run in the order of these numbers */
+        uint32_t
+            chunk; /* its chunk, or its exchange; nodes of two chunks never share a kernel; 0: no chunk */
+        bool recomputed; /* for the backward pass; never unified with the original */
+        bool early;      /* of the forward pass; never in one kernel with recomputed nodes */
+    } from;
     weft_heavy *heavy;
     ir_place place;
 } ir_node;

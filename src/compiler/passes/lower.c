@@ -84,8 +84,8 @@ static int add_view(lowering *l, const weft_view *view) {
 
 /* Number of elements between the first and the last one that the node touches in memory, both included. */
 static int64_t reach_of(const weft_ir *ir, const ir_node *node) {
-    if (node->lies < 0 || !node->numel) return node->numel;
-    const weft_map *lies = &ir->views[node->lies].map[0];
+    if (node->pack.lies < 0 || !node->numel) return node->numel;
+    const weft_map *lies = &ir->views[node->pack.lies].map[0];
     int64_t last = 0;
     for (int d = 0; d < lies->rank; d++) last += (lies->extent[d] - 1) * lies->stride[d];
     return last + 1;
@@ -247,7 +247,7 @@ static int value_of(lowering *l, int n, access at, int view) {
         key = add_arg(l, node->in[0].node, false);
         return key < 0 ? key : remember(l, n, at, emit_viewed(l, WEFT_INSTR_RANDOM, WEFT_I32, view, key));
     case IR_REDUCE:
-        if (at.kind == ACCESS_VIEW || node->cluster != l->c || node->fold) {
+        if (at.kind == ACCESS_VIEW || node->cluster != l->c || node->reduce.fold) {
             l->failed_node = n;
             return TOO_MANY_MAPS;
         }
@@ -397,7 +397,7 @@ static int strided_view(lowering *l, const ir_node *node, access at, const int64
 /* y (A, I, B) = x (A, n, B) at index (I). The view of the table has stride 0 over I: the instruction adds the
  * index times the stride of n. */
 static int emit_gather(lowering *l, int n, const ir_node *node, access at) {
-    const weft_tensor *index_tensor = node->tensor->in[1];
+    const weft_tensor *index_tensor = node->from.tensor->in[1];
     int axis = (int)node->imm_i, index_rank = index_tensor->rank;
     int64_t table_stride[WEFT_VIEW_RANK], index_stride[WEFT_VIEW_RANK], inner = 1, step = 1;
     for (int i = node->rank - 1; i >= axis + index_rank; i--) {
@@ -405,7 +405,7 @@ static int emit_gather(lowering *l, int n, const ir_node *node, access at) {
         index_stride[i] = 0;
         inner *= node->shape[i];
     }
-    int64_t extent = node->tensor->in[0]->shape[axis], outer = inner * extent;
+    int64_t extent = node->from.tensor->in[0]->shape[axis], outer = inner * extent;
     for (int i = axis + index_rank - 1; i >= axis; i--) {
         table_stride[i] = 0;
         index_stride[i] = step;
@@ -453,7 +453,7 @@ static int emit_top(lowering *l) {
 
 /* Emits a stored node and everything that it needs, and returns its value. */
 static int emit(lowering *l, int n, access at, int view) {
-    const bool fold = l->ir->nodes[n].fold;
+    const bool fold = l->ir->nodes[n].reduce.fold;
     int value = fold ? push(l, (frame){.node = n, .fold = true}) : value_of(l, n, at, view);
     while (l->frames.depth && (value >= 0 || value == PENDING)) {
         value = emit_top(l);
@@ -464,7 +464,7 @@ static int emit(lowering *l, int n, access at, int view) {
 
 /* Returns the view of the place where the node is stored, over the rows or the full space. */
 static int place_view(lowering *l, int n, bool full) {
-    const ir_edge place = {n, l->ir->nodes[n].lies};
+    const ir_edge place = {n, l->ir->nodes[n].pack.lies};
     weft_view view;
     if (place.view < 0) return full ? l->full_view : l->row_view;
     return (full ? full_view(l, place, &view) : row_view(l, place, &view)) ? add_view(l, &view)
@@ -485,7 +485,7 @@ static int emit_store(lowering *l, int n) {
     instr.arg = arg;
     instr.view = view;
     instr.level = full && l->kernel.n_reduce ? WEFT_LEVEL_FULL : WEFT_LEVEL_ROW;
-    if (node->fold) {
+    if (node->reduce.fold) {
         instr.level = l->kernel.code[value].level;
         instr.view = instr.level == WEFT_LEVEL_COLUMN ? l->column_view : l->block_view;
     }
@@ -658,7 +658,7 @@ weft_status weft__ir_lower(weft_ir *ir, int c, weft_arena *keep, weft_kernel **k
         int n = l.cluster->members[i];
         if (!ir->nodes[n].stored) continue;
         value = emit_store(&l, n);
-        l.kernel.path = ir->nodes[n].path;
+        l.kernel.path = ir->nodes[n].from.path;
     }
     *failed_node = value == TOO_MANY_MAPS ? l.failed_node : -1;
     *failed_user = value == TOO_MANY_MAPS ? l.failed_user : -1;

@@ -59,12 +59,12 @@ static int reduce_node(weft_ir *ir, const weft_tensor *t, ir_edge in, int rank_i
     if (n < 0) return n;
     ir_node *node = &ir->nodes[n];
     weft__ir_comes_from(node, t, t->op == WEFT_OP_MATMUL ? WEFT_OP_SUM : (weft_op)t->op);
-    node->axes = mask;
+    node->reduce.axes = mask;
     node->imm_i = rows;
-    node->rank_in = rank_in;
-    node->shape_in = weft__arena_alloc(&ir->arena, (size_t)(rank_in + 1) * sizeof *shape_in);
-    if (!node->shape_in) return -1;
-    memcpy(node->shape_in, shape_in, (size_t)rank_in * sizeof *shape_in);
+    node->reduce.rank = rank_in;
+    node->reduce.shape = weft__arena_alloc(&ir->arena, (size_t)(rank_in + 1) * sizeof *shape_in);
+    if (!node->reduce.shape) return -1;
+    memcpy(node->reduce.shape, shape_in, (size_t)rank_in * sizeof *shape_in);
     return weft__ir_unify(ir, n);
 }
 

@@ -157,8 +157,10 @@ weft_status weft__ir_choose_stored(weft_ir *ir) {
         const ir_node *node = &ir->nodes[i];
         for (int k = 0; node->live && k < node->n_in; k++) {
             int from = node->in[k].node;
-            if (node->recomputed && ir->nodes[from].early) keep(ir, from);
-            if (node->chunk && ir->nodes[from].chunk && node->chunk != ir->nodes[from].chunk) keep(ir, from);
+            if (node->from.recomputed && ir->nodes[from].from.early) keep(ir, from);
+            if (node->from.chunk && ir->nodes[from].from.chunk &&
+                node->from.chunk != ir->nodes[from].from.chunk)
+                keep(ir, from);
             if (node->cluster >= 0 && node->cluster == ir->nodes[from].cluster) continue;
             crosses[from] = true;
             if (node->numel > widest[from]) widest[from] = node->numel;
@@ -167,7 +169,7 @@ weft_status weft__ir_choose_stored(weft_ir *ir) {
     for (size_t i = 0; i < n; i++) {
         ir_node *node = &ir->nodes[i];
         if (!node->live) continue;
-        if (node->kind == IR_HEAVY_OUT || node->kind == IR_PACK || node->pack >= 0) node->stored = true;
+        if (node->kind == IR_HEAVY_OUT || node->kind == IR_PACK || node->pack.node >= 0) node->stored = true;
         if (!ir_is_compute(node)) continue;
         cones[i] = cone_of(ir, cones, (int)i);
         if (!node->stored && node->cluster >= 0 &&

@@ -4,16 +4,21 @@
 #include "device/cpu/gemm/packed.h"
 #include "device/cpu/tile/tiles.h"
 
-const weft_tiles *weft__tiles(void) {
-#if defined(__x86_64__)
-    switch (weft__cpu_isa()) {
-    case WEFT_ISA_AVX512: return &weft__tiles_avx512;
-    case WEFT_ISA_AVX2: return &weft__tiles_avx2;
-    case WEFT_ISA_BASELINE: break;
-    }
+/* With -DWEFT_NATIVE=ON the build has the tables of one instruction set. */
+#define ISA_PASTE_(a, b) a##b
+#define ISA_PASTE(a, b)  ISA_PASTE_(a, b)
+#if defined(WEFT_ISA_ONLY)
+#define TABLE(name) (&ISA_PASTE(name##_, WEFT_ISA_ONLY))
+#elif defined(__x86_64__)
+#define TABLE(name)                                                                                          \
+    (weft__cpu_isa() == WEFT_ISA_AVX512 ? &name##_avx512                                                     \
+     : weft__cpu_isa() == WEFT_ISA_AVX2 ? &name##_avx2                                                       \
+                                        : &name##_baseline)
+#else
+#define TABLE(name) (&name##_baseline)
 #endif
-    return &weft__tiles_baseline;
-}
+
+const weft_tiles *weft__tiles(void) { return TABLE(weft__tiles); }
 
 weft_ct weft__ct(weft_dtype dtype) {
     switch (dtype) {
@@ -36,19 +41,12 @@ weft_ct weft__ct(weft_dtype dtype) {
 
 size_t weft__ct_size(weft_ct ct) { return ct == WEFT_CT_F32 || ct == WEFT_CT_I32 ? 4 : 8; }
 
-const weft_gemm_own *weft__gemm_own(void) {
-#if defined(__x86_64__)
-    if (weft__cpu_isa() == WEFT_ISA_AVX512) return &weft__gemm_own_avx512;
-    if (weft__cpu_isa() == WEFT_ISA_AVX2) return &weft__gemm_own_avx2;
-#endif
-    return &weft__gemm_own_baseline;
-}
+const weft_gemm_own *weft__gemm_own(void) { return TABLE(weft__gemm_own); }
 
 const weft_packed_own *weft__packed_own(void) {
-#if defined(__x86_64__)
-    if (weft__cpu_isa() == WEFT_ISA_AVX512)
-        return __builtin_cpu_supports("avx512vnni") ? &weft__packed_own_vnni : &weft__packed_own_avx512;
-    if (weft__cpu_isa() == WEFT_ISA_AVX2) return &weft__packed_own_avx2;
+#if defined(__x86_64__) && (!defined(WEFT_ISA_ONLY) || defined(WEFT_ISA_ONLY_avx512))
+    if (weft__cpu_isa() == WEFT_ISA_AVX512 && __builtin_cpu_supports("avx512vnni"))
+        return &weft__packed_own_vnni;
 #endif
-    return &weft__packed_own_baseline;
+    return TABLE(weft__packed_own);
 }
