@@ -1,127 +1,185 @@
 #!/usr/bin/env python3
-"""Checks the order of the folders of src/. A file may include headers of its own folder, of lower folders and of
-include/weft, and nothing else. Folders of one tier may include one another, but not in a cycle. Only base/json.h
-may parse and write JSON."""
+"""Checks which folder of src/ uses which, by the list "Which folder uses which" of ARCHITECTURE.md. A folder uses
+another if one of its objects calls a function or reads a variable that an object of the other defines (the symbols come
+from `nm`), or if one of its files includes a header of the other. Tables (*.def) may be included from any folder. It
+needs a build folder. --matrix prints the number of symbols that each folder uses of each other one.
 
+Also checks how headers are included, that only base/json.h is used for JSON, and that the command prints with
+train/print.h."""
+
+import collections
+import fnmatch
+import json
+import pathlib
 import re
+import subprocess
 import sys
 
 import c_text
 
-TIERS = [["base"], ["graph"], ["kernel"], ["heavy"], ["ops"], ["autodiff"], ["device"], ["process"], ["compiler"],
-         ["nn", "optim", "data", "text", "io"], ["published"], ["train"], ["cli"]]
-RANK = {folder: rank for rank, tier in enumerate(TIERS) for folder in tier}
-# Headers of lower folders that are hidden all the same: kernels and devices must not know nodes.
-UNSEEN = {"kernel": {"graph/graph.h", "graph/node.h"}, "heavy": {"graph/graph.h", "graph/node.h"}, "device": {"graph/graph.h", "graph/node.h"}}
-# Subfolders and the subfolders hidden from them. Passes are pure functions. A GPU backend may use device/gpu, but
-# device/gpu may not use a backend.
-COMMAND_ROOMS = ("train/run/", "train/report/", "train/analysis/", "train/export/", "train/print.h") # of train, what only the command has
-UNSEEN_ROOMS = {"compiler/passes": ("compiler/runtime/", "compiler/profile/"),
-                # of train/source, the configuration sees only the table (source.h)
-                "train/config": COMMAND_ROOMS + ("train/dataset/", "train/model/"),
-                "train/source": COMMAND_ROOMS + ("train/model/",),
-                "train/dataset": COMMAND_ROOMS + ("train/model/",),
-                "train/model": COMMAND_ROOMS,
-                "device/cpu": ("device/gpu/", "device/cuda/", "device/hip/", "device/opencl/", "interp/", "device/null/"),
-                "device/gpu": ("device/cpu/", "device/cuda/", "device/hip/", "device/opencl/", "interp/", "device/null/"),
-                "device/cuda": ("device/cpu/", "device/hip/", "device/opencl/", "device/webgpu/", "interp/", "device/null/"),
-                "device/hip": ("device/cpu/", "device/cuda/", "device/opencl/", "device/webgpu/", "interp/", "device/null/"),
-                "device/opencl": ("device/cpu/", "device/cuda/", "device/hip/", "interp/", "device/null/"),
-                "device/webgpu": ("device/cpu/", "device/cuda/", "device/hip/", "device/opencl/", "interp/", "device/null/"),
-                "device/c99": ("device/cpu/", "device/gpu/", "device/cuda/", "device/hip/", "device/opencl/", "interp/", "device/null/"),
-                "device/interp": ("device/cpu/", "device/gpu/", "device/cuda/", "device/hip/", "device/opencl/", "device/null/")}
-# From nn/ upwards, code calls tensor functions. Of the folders that implement them it may include only these headers.
-INNER = {"kernel", "heavy", "autodiff", "device", "compiler"}
-DOORS = {"nn": {"compiler/runtime/derive.h", "device/cpu/tile/random_fill.h", "device/device.h"},
-         "optim": {"autodiff/autodiff.h", "compiler/profile/profile.h", "compiler/runtime/derive.h"},
-         "data": {"compiler/profile/profile.h", "compiler/runtime/derive.h", "device/cpu/cpu.h", "device/device.h", "device/shared_library.h"},
-         # device/c99/c99.h: `weft export --to c` writes source from the program that ran last on the device c99
-         "train": {"compiler/profile/profile.h", "device/c99/c99.h", "device/device.h", "device/gpu/card/card.h", "device/module.h", "device/null/null.h"},
-         "cli": {"compiler/profile/price.h", "compiler/profile/profile.h", "device/device.h",
-                 "device/gpu/backend/cache.h", "device/module.h", "device/quiet.h"},
-         "text": set(), "io": set(), "published": set()}
+# Uses that the list does not allow: how the path of the file begins, the folders or the headers that it uses, and the reason.
+EXCEPTIONS = [
+    ("device/registry.c", "device/*", "the table of all devices (devices.def) points to the module of each"),
+    ("compiler/passes/", "compiler/program.h", "the last passes fill in the fields of a program, and all see what WEFT_DEBUG asks for"),
+    ("train/config/", "train/source/source", "a configuration asks the table of data sources, which reads the configuration"),
+    ("train/source/source.c", "train/source", "the table of all data sources (sources.def) points to each"),
+    ("train/dataset/dataset", "train/source", "text sources make the tokenizer, and images a part of the summary, by functions instead of fields of the table"),
+    ("train/export/", "device/c99", "`weft export --to c` writes what the device c99 made of a program"),
+    ("train/analysis/", "device/null device/gpu", "plans and prices come from the device null and from cards that are only described"),
+]
 # Libraries that only the command may use; libweft has fewer dependencies.
+COMMAND = ("train", "cli")
 COMMAND_ONLY = re.compile(r"<(yaml\.h|curl/.*|protobuf-c/.*)>")
 # jansson's functions that give wrong results silently when memory is short; base/json.h has replacements.
 UNSAFE_JSON = re.compile(r"\b(json_load\w*|json_dump\w*|json_v?unpack\w*|json_decref|json_set_alloc_funcs\w*)\s*\(")
 # Names from files may contain control characters, so the command must print with train/print.h.
 PRINTS = re.compile(r"(?<!\w)(printf|puts|vprintf) *\(|(?<!\w)(fprintf|vfprintf|fwrite|json_dumpf) *\([^;]*\bstd(out|err)\b")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<][^">\n]+[">])', re.M)
+PAGE, HEADING = "ARCHITECTURE.md", "## Which folder uses which\n"
 
 
-def check_source(path, target, sideways):
-    """Checks one include of a file in src/. Returns the problem, or None."""
-    folder = path.parts[1]
-    if target.startswith("<"):
-        if RANK[folder] < RANK["train"] and COMMAND_ONLY.match(target):
-            return f"{target} may only be included by the command (train/, cli/)"
-        return None
-    name = target[1:-1]
-    other = name.split("/")[0]
-    if "/" not in name:
-        return f'{target} must be written with its folder: "{folder}/{name}"'
-    if other == "weft":
-        return f"public headers must be included as <{name}>"
-    if (c_text.ROOT / "src" / name).exists() and other in RANK:
-        if RANK[other] > RANK[folder] and not name.endswith(".def"):  # tables may be included from any folder
-            return f"{folder}/ may not include headers of the higher folder {other}/"
-        if name in UNSEEN.get(folder, ()):
-            return f"{folder}/ may not include {name}"
-        room = "/".join(path.parts[1:3])
-        if name.startswith(UNSEEN_ROOMS.get(room, ())) and not name.endswith(".def"):
-            return f"{room}/ may not include {name}"
-        if folder in DOORS and other in INNER and name not in DOORS[folder] and not name.endswith(".def"):
-            return f"{folder}/ may not include {name}: see DOORS in tools/check_layers.py"
-        if other != folder and RANK[other] == RANK[folder]:
-            sideways.setdefault(folder, set()).add(other)
-        return None
-    return f"{target}: no such file in src/"
+def allowed_uses():
+    """The list of the page: {folder: the folders that it may use}, from the lowest to the highest."""
+    text = c_text.read(PAGE)
+    start = text.index(HEADING) + len(HEADING)
+    part = text[start:text.find("\n## ", start)]
+    return {words[0]: set(words[1:]) for words in (line.split() for line in re.findall(r"^    (\S.*)$", part, re.M))}
 
 
-def check_public(target):
-    if target.startswith('"'):
-        return f"public headers may include only <weft/...> and the standard library, not {target}"
-    return None
+def room_of(path, rooms):
+    """The longest name of `rooms` that the path, relative to src/, begins with; None: there is none."""
+    fitting = [room for room in rooms if path.startswith((room + "/", room + "."))]
+    return max(fitting, key=len, default=None)
 
 
-def circles(sideways):
-    """Returns cycles of includes between folders of one tier."""
-    found = []
-    for start in sorted(sideways):
-        seen, open_ = set(), [start]
-        while open_:
-            for other in sideways.get(open_.pop(), ()):
-                if other == start:
-                    found.append(f"src/{start}: a cycle of includes through {', '.join(sorted(seen)) or other}")
-                elif other not in seen:
-                    seen.add(other)
-                    open_.append(other)
-    return sorted(set(found))
+def objects(build):
+    """{path of the object: the file of src/ that it was compiled from}"""
+    found = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        path = pathlib.Path(entry["file"])
+        if c_text.ROOT / "src" in path.parents:
+            output = pathlib.Path(entry["directory"], re.search(r" -o (\S+)", entry["command"])[1])
+            found[str(output)] = path.relative_to(c_text.ROOT / "src").as_posix()
+    return found
+
+
+def symbol_uses(build, problems):
+    """Yields (file, symbol, file that defines it)."""
+    compiled = objects(build)
+    built = {output: path for output, path in compiled.items() if pathlib.Path(output).exists()}
+    problems += [f"src/{path}: not compiled in {build}: build it first" for path in sorted(set(compiled.values()) - set(built.values()))]
+    listing = subprocess.run(["nm", "-A", "-g", "-P", *built], capture_output=True, text=True, check=True).stdout if built else ""
+    defined, wanted = {}, []
+    for line in listing.splitlines():
+        output, symbol = line.split(": ", 1)
+        name, kind = symbol.split()[:2]
+        if kind == "U":
+            wanted.append((built[output], name))
+        else:
+            defined[name] = built[output]
+    for path, name in sorted(set(wanted)):
+        if name in defined:
+            yield path, name, defined[name]
+
+
+def included(path, text, problems):
+    """Yields the headers of src/ that a file includes, relative to src/."""
+    for match in INCLUDE.finditer(text):
+        target, name, problem = match[1], match[1][1:-1], None
+        if target.startswith("<"):
+            if path.parts[1] not in COMMAND and COMMAND_ONLY.match(target):
+                problem = f"{target} may only be included by the command (train/, cli/)"
+        elif path.parts[0] != "src":
+            problem = f"public headers may include only <weft/...> and the standard library, not {target}"
+        elif "/" not in name:
+            problem = f'{target} must be written with its folder: "{path.parts[1]}/{name}"'
+        elif name.startswith("weft/"):
+            problem = f"public headers must be included as <{name}>"
+        elif not (c_text.ROOT / "src" / name).exists():
+            problem = f"{target}: no such file in src/"
+        else:
+            yield name
+        if problem:
+            problems.append(f"{path}:{c_text.line_of(text, match.start(1))}: {problem}")
+
+
+def text_problems(path, text):
+    if path.parts[:2] != ("src", "base"):
+        for match in UNSAFE_JSON.finditer(text):
+            yield f"{path}:{c_text.line_of(text, match.start(1))}: {match[1]}: use base/json.h"
+    if path.parts[1] in COMMAND:
+        for match in PRINTS.finditer(text):
+            yield f"{path}:{c_text.line_of(text, match.start())}: must print with train/print.h"
+
+
+def not_allowed(uses, rooms):
+    """uses: {(file, folder): what it uses of it, symbols and headers}. Yields a problem for each use that nothing allows, and for each entry
+    that nothing needs."""
+    order, needed, excepted = list(rooms), set(), set()
+    for i, (room, others) in enumerate(rooms.items()):
+        for other in sorted(others - set(order[:i])):
+            yield f"{PAGE}: {room} may use only folders above it in the list, not {other}"
+    for (path, other), names in sorted(uses.items()):
+        room = room_of(path, rooms)
+        needed.add((room, other))
+        if other == "base" or other in rooms[room]:
+            continue
+        left = set(names)
+        for start, patterns, _ in EXCEPTIONS:
+            for pattern in patterns.split() if path.startswith(start) else ():
+                fitting = names if fnmatch.fnmatchcase(other, pattern) else names & {f'"{pattern}"'}
+                excepted |= {(start, pattern)} if fitting else set()
+                left -= fitting
+        if left:
+            some = ", ".join(sorted(left)[:4]) + (f" and {len(left) - 4} more" if len(left) > 4 else "")
+            yield f"src/{path}: {room} may not use {other} ({some}): move the code, or see {PAGE}"
+    for room, others in rooms.items():
+        for other in sorted(others):
+            if (room, other) not in needed:
+                yield f"{PAGE}: {room} uses nothing of {other}: take it from the line"
+    for start, patterns, _ in EXCEPTIONS:
+        for pattern in patterns.split():
+            if (start, pattern) not in excepted:
+                yield f"tools/check_layers.py: the exception of {start} for {pattern} is not needed"
+
+
+def print_matrix(symbols, rooms):
+    """rows use, columns define"""
+    counts = collections.defaultdict(set)
+    for path, name, definer in symbols:
+        counts[room_of(path, rooms), room_of(definer, rooms)].add(name)
+    width = max(map(len, rooms))
+    columns = [room for room in rooms if any(a != b == room for a, b in counts)]
+    for i, room in enumerate(columns):
+        print(" " * (width + 1) + "    |" * i + f"    {room}")
+    for room in rooms:
+        print(f"{room:{width}} " + "".join(f"{len(counts[room, other]) if room != other and (room, other) in counts else '.':>5}"
+                                           for other in columns))
 
 
 def main():
-    problems, sideways, count = [], {}, 0
-    sources = c_text.files("src/**/*.[ch]", "src/**/*.def", "src/**/*.inc")
-    for path in sources + c_text.files("include/weft/*.h"):
+    arguments = [word for word in sys.argv[1:] if word != "--matrix"]
+    build = pathlib.Path(arguments[0] if arguments else "build")
+    rooms, problems, uses = allowed_uses(), [], collections.defaultdict(set)
+    symbols = list(symbol_uses(build, problems))
+    if "--matrix" in sys.argv:
+        print_matrix(symbols, rooms)
+    pairs = [(path, definer, name) for path, name, definer in symbols]
+    for path in c_text.files("src/**/*.[ch]", "src/**/*.def", "src/**/*.inc", "include/weft/*.h"):
         text = c_text.read(path)
-        if path.parts[0] == "src" and (len(path.parts) < 3 or path.parts[1] not in RANK):
-            problems.append(f"{path}: not in one of the folders {', '.join(RANK)}")
-            continue
-        if path.parts[:2] != ("src", "base"):
-            for match in UNSAFE_JSON.finditer(text):
-                problems.append(f"{path}:{c_text.line_of(text, match.start(1))}: {match[1]}: use base/json.h")
-        if path.parts[1] in ("train", "cli"):
-            problems += [f"{path}:{c_text.line_of(text, match.start())}: must print with train/print.h"
-                         for match in PRINTS.finditer(text)]
-        for match in INCLUDE.finditer(text):
-            count += 1
-            if path.parts[0] == "src":
-                problem = check_source(path, match[1], sideways)
-            else:
-                problem = check_public(match[1])
-            if problem:
-                problems.append(f"{path}:{c_text.line_of(text, match.start(1))}: {problem}")
-    return c_text.report("layers", problems + circles(sideways), f"{count} includes")
+        headers = list(included(path, text, problems))
+        if path.parts[0] == "src":
+            inside = path.relative_to("src").as_posix()
+            problems += text_problems(path, text)
+            pairs += [(inside, name, f'"{name}"') for name in headers if not name.endswith(".def")]
+            if not room_of(inside, rooms):
+                problems.append(f"{path}: its folder is not in the list of {PAGE}")
+    for path, other, name in pairs:
+        room, used = room_of(path, rooms), room_of(other, rooms)
+        if room and used and room != used:
+            uses[path, used].add(name)
+    problems += not_allowed(uses, rooms)
+    return c_text.report("layers", problems, f"{len(rooms)} folders, {len(symbols)} uses of symbols")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ build=${1:-build}
 status=0
 
 tools/check_format.sh || status=1
-python3 tools/check_layers.py || status=1
+python3 tools/check_layers.py "$build" || status=1
 python3 tools/check_sizes.py || status=1
 python3 tools/check_prose.py || status=1
 if [ -e tools/gen_ops.py ]; then

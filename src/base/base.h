@@ -10,7 +10,13 @@
 
 typedef struct weft_scope weft_scope;
 typedef struct weft_tensor weft_tensor;
-struct weft_buffer;
+
+/* Memory of a device. Devices embed this as their first member. */
+typedef struct weft_buffer {
+    size_t bytes;
+    void *host; /* the address, if the host may access the memory directly; else NULL */
+    bool zero;  /* fresh from the system: all bytes are 0, and no page is in memory yet */
+} weft_buffer;
 
 #define WEFT_ERROR_SIZE 1024 /* bytes of a message, with its NUL */
 
@@ -59,18 +65,21 @@ struct weft_context {
     struct weft_shell *shells;       /* see weft__shell_leave */
     struct weft_graph *graph;        /* state of recording, see graph/graph.h */
     struct {
+        /* a scope that closes evaluates what is kept */
         weft_status (*eval)(weft_context *ctx, weft_tensor *const *tensors, size_t count);
-        weft_status (*buffer_new)(weft_context *ctx, size_t bytes, struct weft_buffer **buffer);
-        weft_status (*buffer_zeroed)(weft_context *ctx, size_t bytes, struct weft_buffer **buffer);
-        void (*buffer_free)(weft_context *ctx, struct weft_buffer *buffer);
-        /* The address where the host may touch the buffer's memory; NULL: nowhere. */
-        void *(*buffer_host)(const struct weft_buffer *buffer);
-        weft_status (*upload)(weft_context *ctx, struct weft_buffer *to, size_t offset, const void *from,
+        /* variables live in memory of the device, which may have to be 0 */
+        weft_status (*buffer_new)(weft_context *ctx, size_t bytes, bool zeroed, weft_buffer **buffer);
+        void (*buffer_free)(weft_context *ctx, weft_buffer *buffer);
+        /* their values come from the host, and go there */
+        weft_status (*upload)(weft_context *ctx, weft_buffer *to, size_t offset, const void *from,
                               size_t bytes);
-        weft_status (*download)(weft_context *ctx, const struct weft_buffer *from, size_t offset, void *to,
+        weft_status (*download)(weft_context *ctx, const weft_buffer *from, size_t offset, void *to,
                                 size_t bytes);
+        /* a dtype that the device lacks is refused where it is asked for */
         weft_status (*check_dtype)(weft_context *ctx, int dtype);
+        /* a context that closes frees its modules, if there were any; else NULL */
         void (*modules_free)(weft_context *ctx);
+        const char *device; /* name of the device: messages of ops name it */
     } hooks;
 };
 

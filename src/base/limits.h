@@ -1,6 +1,6 @@
 /* How much a file of others may ask for, however small it is. tools/gen_limits.py writes these lines as the
  * table of SECURITY.md: the name, the value, then what it limits. Must not know: who reads which file. Read
- * next: text/pipeline/pipeline.c, data/gzip.c, data/image_file.c. */
+ * next: text/pipeline/pipeline.c, io/gzip.c, data/image_file.c. */
 #ifndef WEFT_SRC_BASE_LIMITS_H
 #define WEFT_SRC_BASE_LIMITS_H
 

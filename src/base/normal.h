@@ -1,7 +1,7 @@
 /* The logarithm and cosine that Box and Muller's method needs, in double. They give the same bits on every
  * machine: plain arithmetic in one order, which compilers vectorise in loops over arrays. The polynomials,
  * and the reduction of the logarithm, are those of fdlibm (Sun Microsystems 1993, e_log.c, k_sin.c, k_cos.c).
- * Must not know: where the bits come from. Read next: random.c, device/cpu/tile/random_fill.c. */
+ * Must not know: where the bits come from. Read next: random.c, base/random_fill.c. */
 #ifndef WEFT_BASE_NORMAL_H
 #define WEFT_BASE_NORMAL_H
 

@@ -7,7 +7,7 @@
 #include <weft/weft.h>
 
 #include "base/base.h"
-#include "data/pending.h"
+#include "learn/pending.h"
 
 typedef struct weft__bench weft__bench;
 

@@ -9,7 +9,7 @@
 #include "cli/devices.h"
 #include "cli/components.h"
 #include "base/text.h"
-#include "device/gpu/backend/cache.h"
+#include "device/cache.h"
 #include "train/run/run_dir.h"
 
 /* Prints what devices say about their drivers. Returns how many of these are broken. */

@@ -199,8 +199,6 @@ void weft__cache_note_compile(weft_context *ctx, const weft_walk *walk);
 weft_status weft__plan(weft_ir *ir, weft_program *program, const weft_walk *walk);
 
 /* ---- print.c ---- */
-/* Logs a node of a graph: its number in the order of recording, op, dtype, shape and inputs. */
-void weft__node_say(const weft_tensor *t);
 /* Writes the program's commands and kernels as text. `what` is a sum of DEBUG_... Returns the length of the
  * whole text, even if it does not fit. */
 size_t weft__program_print(const weft_program *program, int what, char *buffer, size_t size);

@@ -1,5 +1,5 @@
 /* Arrays in host memory: makes and frees them, takes over the memory of a file, converts byte order. Also
- * makes excerpts of texts for messages. Must not know: any file format. Read next: file.c. */
+ * makes excerpts of texts for messages. Must not know: any file format. Read next: io/file.c. */
 #include "base/text.h"
 #include "data/parse.h"
 

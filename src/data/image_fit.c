@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/isa.h"
 #include "data/image_file.h"
 #include "data/image_lines.h"
-#include "device/cpu/cpu.h"
 
 enum { BLOCK = 2 * WEFT__TILE }; /* output rows that are computed together */
 

@@ -6,7 +6,7 @@
  *   number of devices and processes.
  * - Extra numbers: what else a loss wants to know.
  *
- * Must not know: losses. Read next: loss.c. */
+ * Must not know: losses. Read next: learn/loss.c. */
 #include <math.h>
 #include <string.h>
 

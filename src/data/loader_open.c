@@ -1,5 +1,5 @@
 /* weft_loader_open: a loader that reads its arrays from files and owns them. Must not know: how batches are
- * made. Read next: fit.c. */
+ * made. Read next: learn/fit.c. */
 #include <string.h>
 
 #include "data/loader.h"

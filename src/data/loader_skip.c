@@ -1,5 +1,5 @@
 /* Targets below 0, which do not count: the mask of a batch is 0 where they are. Must not know: losses. Read
- * next: loader_numbers.c, loss.c. */
+ * next: loader_numbers.c, learn/loss.c. */
 #include <weft/ops.h>
 
 #include "data/loader.h"

@@ -12,13 +12,6 @@
 
 typedef struct weft_device weft_device;
 
-/* Memory of a device. Devices embed this as their first member. */
-typedef struct weft_buffer {
-    size_t bytes;
-    void *host; /* the address, if the host may access the memory directly; else NULL */
-    bool zero;  /* fresh from the system: all bytes are 0, and no page is in memory yet */
-} weft_buffer;
-
 /* What made a value bad. The numbers are the same as in gpu/prelude/opencl.cl. compiler/runtime/program.c has
  * the status and the message of each kind. */
 typedef enum weft_fault_kind {

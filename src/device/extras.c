@@ -1,6 +1,9 @@
 /* The functions that a device may leave out, with their defaults.
  * Must not know: any device. Read next: device.h. */
 #include "device/device.h"
+#include "device/quiet.h"
+
+void (*weft__device_search)(bool begins);
 
 static const weft_device_extras none;
 

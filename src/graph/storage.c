@@ -54,9 +54,9 @@ static size_t first_end(const weft_storage *storage, size_t from) {
 
 /* Writes the first values of a storage to its new buffer, which holds zeros. If the host cannot reach the
  * buffer, it prepares piece by piece, so that a large model never lies in its memory as a whole. */
-static weft_status storage_fill(weft_context *ctx, const weft_storage *storage, struct weft_buffer *to) {
+static weft_status storage_fill(weft_context *ctx, const weft_storage *storage, weft_buffer *to) {
     if (!storage->n_late || !storage->bytes) return WEFT_OK;
-    char *host = ctx->hooks.buffer_host(to);
+    char *host = to->host;
     if (host) {
         weft__late_values(ctx, storage, 0, storage->bytes, host);
         return WEFT_OK;
@@ -85,11 +85,11 @@ static weft_status refuse_divided(weft_context *ctx, const weft_storage *storage
 
 weft_status weft__storage_reserve(weft_context *ctx, weft_storage *storage) {
     WEFT_TRY(refuse_divided(ctx, storage));
-    return storage->buffer ? WEFT_OK : ctx->hooks.buffer_new(ctx, storage->bytes, &storage->buffer);
+    return storage->buffer ? WEFT_OK : ctx->hooks.buffer_new(ctx, storage->bytes, false, &storage->buffer);
 }
 
 void weft__storage_turn(weft_storage *storage) {
-    struct weft_buffer *last = storage->buffer;
+    weft_buffer *last = storage->buffer;
     if (!storage->turns) return;
     storage->buffer = storage->other;
     storage->other = last;
@@ -98,8 +98,8 @@ void weft__storage_turn(weft_storage *storage) {
 weft_status weft__storage_place(weft_context *ctx, weft_storage *storage) {
     if (storage->buffer) return WEFT_OK;
     WEFT_TRY(refuse_divided(ctx, storage));
-    struct weft_buffer *buffer;
-    WEFT_TRY(ctx->hooks.buffer_zeroed(ctx, storage->bytes, &buffer));
+    weft_buffer *buffer;
+    WEFT_TRY(ctx->hooks.buffer_new(ctx, storage->bytes, true, &buffer));
     weft_status status = storage_fill(ctx, storage, buffer);
     if (status == WEFT_OK)
         storage->buffer = buffer;
@@ -303,7 +303,7 @@ static size_t piece_end(const size_t *offsets, size_t count, size_t first) {
 /* Prepares the values on the host piece by piece, so that a large model never lies in host memory as a
  * whole. */
 static weft_status block_upload(weft_context *ctx, weft_tensor *const *variables, size_t count,
-                                const size_t *offsets, struct weft_buffer *to) {
+                                const size_t *offsets, weft_buffer *to) {
     size_t room = 0;
     for (size_t i = 0, end; i < count; i = end) {
         end = piece_end(offsets, count, i);
@@ -333,7 +333,7 @@ static weft_status block_fill(weft_context *ctx, weft_tensor *const *variables, 
     for (size_t i = 0; i < count; i++) late &= !variables[i]->storage->buffer;
     if (late) return block_late(ctx, variables, count, offsets, block);
     WEFT_TRY(weft__storage_place(ctx, block));
-    char *host = ctx->hooks.buffer_host(block->buffer);
+    char *host = block->buffer->host;
     if (!host) return block_upload(ctx, variables, count, offsets, block->buffer);
     for (size_t i = 0; i < count; i++) WEFT_TRY(values_of(ctx, variables[i], host + offsets[i]));
     return WEFT_OK;

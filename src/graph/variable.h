@@ -6,7 +6,6 @@
 #include <weft/tensor.h>
 #include "base/base.h"
 
-struct weft_buffer;
 struct weft_storage;
 
 /* A row of elements of a storage that several processes have divided. All parts have `each` elements; those
@@ -39,9 +38,9 @@ typedef struct weft_late {
 
 /* Memory on the device. A block and the variables within it share one storage. */
 typedef struct weft_storage {
-    struct weft_buffer *buffer; /* NULL until the storage has memory on the device */
-    struct weft_buffer *other;  /* memory that takes turns with `buffer`; NULL: none yet */
-    bool turns;                 /* weft__storage_turn gives it a second buffer */
+    weft_buffer *buffer; /* NULL until the storage has memory on the device */
+    weft_buffer *other;  /* memory that takes turns with `buffer`; NULL: none yet */
+    bool turns;          /* weft__storage_turn gives it a second buffer */
     size_t bytes;
     uint64_t write_epoch; /* context epoch of the last write: nodes that were recorded before it and read the
                            * storage are stale */

@@ -2,10 +2,10 @@
  * place, when they are first needed. They are the same on every device. Formulas: Glorot and Bengio,
  * "Understanding the difficulty of training deep feedforward neural networks", 2010, eq. 16; He et al.,
  * "Delving deep into rectifiers", 2015, eq. 10 and 14.
- * Must not know: layers. Read next: base/random.c, device/cpu/tile/random_fill.c. */
+ * Must not know: layers. Read next: base/random.c, base/random_fill.c. */
 #include <math.h>
 #include "base/option.h"
-#include "device/cpu/tile/random_fill.h"
+#include "base/random_fill.h"
 #include "device/device.h"
 #include "nn/module.h"
 

@@ -53,7 +53,7 @@ static void custom_expand(const char *where, const void *params, weft_tensor *co
         out[0] = weft__poison(op->ctx, where, WEFT_ERR_UNSUPPORTED,
                               "%s: this op has no expression, and its source is %s, which device %s cannot "
                               "run, or its derivative was requested",
-                              op->name, dialects[op->source.dialect], weft_device_of(op->ctx));
+                              op->name, dialects[op->source.dialect], op->ctx->hooks.device);
 }
 
 /* Records the gradients. in: the operands, the result and its gradient, in the order of the letters of

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <weft/profile.h>
 #include "autodiff/autodiff.h"
+#include "base/text.h"
 #include "compiler/program.h"
 
 /* ---- tensor -> edge ---- */
@@ -454,10 +455,32 @@ static weft_status build_output(weft_ir *ir, const weft_tensor *t, ir_edge *out)
     return WEFT_OK;
 }
 
+/* Logs a node: its number in the order of recording, op, dtype, shape and inputs. */
+static void say_node(const weft_tensor *t) {
+    char line[512], type[WEFT_SHAPE_TEXT];
+    weft_text out = weft__text(line, sizeof line);
+    const bool composite = t->op == WEFT_OP_COMPOSITE;
+    weft__put(&out, "node %4llu %s %s", (unsigned long long)t->serial,
+              composite ? weft__composite_of(t)->name : weft__op_name(t->op), weft__tensor_text(t, type));
+    if (t->op == WEFT_OP_CONST) {
+        const weft_attr_const *value = t->attr;
+        if (weft_dtype_is_float((weft_dtype)t->dtype))
+            weft__put(&out, " %.9g", value->f);
+        else
+            weft__put(&out, " %lld", (long long)value->i);
+    }
+    for (int i = 0; i < (t->leaf ? 0 : t->n_in); i++)
+        weft__put(&out, "%s%llu", i ? ", " : "  (", (unsigned long long)t->in[i]->serial);
+    weft__put(&out, "%s", t->n_in && !t->leaf ? ")" : "");
+    if (t->name) weft__put(&out, " '%s'", t->name);
+    if (t->path && *t->path) weft__put(&out, "  # %s", t->path);
+    weft__log(t->ctx, WEFT_LOG_DEBUG, "%s", line);
+}
+
 /* Builds t, whose inputs are built already. */
 static weft_status build_tensor(weft_ir *ir, const weft_tensor *t) {
     ir_edge small[8], *in = small, out = {-1, -1};
-    if (ir->ctx->compiler->debug & DEBUG_GRAPH) weft__node_say(t);
+    if (ir->ctx->compiler->debug & DEBUG_GRAPH) say_node(t);
     if (t->n_in > 8 && !(in = weft__arena_alloc(&ir->arena, (size_t)t->n_in * sizeof *in)))
         return weft__ir_failed(ir);
     if (t->op == WEFT_OP_OUTPUT) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "compiler/profile/price.h"
-#include "device/gpu/backend/cache.h"
+#include "device/cache.h"
 
 /* Samples grow until one takes so long. So a slow device, such as one for tests, is measured by smaller
  * samples. */

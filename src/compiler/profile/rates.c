@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "compiler/profile/price.h"
-#include "device/gpu/backend/cache.h"
+#include "device/cache.h"
 
 #define ENOUGH_NS 1e6 /* limit of one sample in one round; all samples take at most a tenth of a second */
 #define BUSY      0.5 /* load for each processor, average of a minute */

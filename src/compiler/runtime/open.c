@@ -8,16 +8,14 @@
 
 /* ---- hooks ---- */
 
-/* Takes a buffer that holds zeros. Memory fresh from the system is zero already, so it is not written. */
-static weft_status hook_buffer_zeroed(weft_context *ctx, size_t bytes, weft_buffer **buffer) {
+/* Memory fresh from the system is zero already, so it is not written. */
+static weft_status hook_buffer_new(weft_context *ctx, size_t bytes, bool zeroed, weft_buffer **buffer) {
     WEFT_TRY(weft__pool_take(ctx, bytes, buffer));
-    if ((*buffer)->zero) return WEFT_OK;
+    if (!zeroed || (*buffer)->zero) return WEFT_OK;
     weft_status status = ctx->device->ops->zero(ctx->device, *buffer, 0, bytes);
     if (status != WEFT_OK) weft__pool_give(ctx, *buffer);
     return status;
 }
-
-static void *hook_buffer_host(const weft_buffer *buffer) { return buffer->host; }
 
 static weft_status hook_upload(weft_context *ctx, weft_buffer *to, size_t offset, const void *from,
                                size_t bytes) {
@@ -81,13 +79,12 @@ static weft_status open_parts(weft_context *ctx, const weft_open_options *option
     WEFT_TRY(open_compiler(ctx, options));
     WEFT_TRY(weft__device_open(ctx, options->device, options, &ctx->device));
     ctx->hooks.eval = NULL;
-    ctx->hooks.buffer_new = weft__pool_take;
-    ctx->hooks.buffer_zeroed = hook_buffer_zeroed;
+    ctx->hooks.buffer_new = hook_buffer_new;
     ctx->hooks.buffer_free = weft__pool_give;
-    ctx->hooks.buffer_host = hook_buffer_host;
     ctx->hooks.upload = hook_upload;
     ctx->hooks.download = hook_download;
     ctx->hooks.check_dtype = hook_check_dtype;
+    ctx->hooks.device = ctx->device->name;
     return weft__graph_open(ctx);
 }
 

@@ -1,30 +1,8 @@
-/* Prints a graph and its program as text, for WEFT_DEBUG and the tests of plans. Must not know: devices. Read
- * next: program.h, kernel/print.c. */
+/* Prints a program as text, for WEFT_DEBUG and the tests of plans. Must not know: devices. Read next:
+ * program.h, kernel/print.c. */
 #include <stdio.h>
 #include "base/text.h"
 #include "compiler/program.h"
-#include "ops/ops.h"
-
-void weft__node_say(const weft_tensor *t) {
-    char line[512], type[WEFT_SHAPE_TEXT];
-    weft_text out = weft__text(line, sizeof line);
-    const bool composite = t->op == WEFT_OP_COMPOSITE;
-    weft__put(&out, "node %4llu %s %s", (unsigned long long)t->serial,
-              composite ? weft__composite_of(t)->name : weft__op_name(t->op), weft__tensor_text(t, type));
-    if (t->op == WEFT_OP_CONST) {
-        const weft_attr_const *value = t->attr;
-        if (weft_dtype_is_float((weft_dtype)t->dtype))
-            weft__put(&out, " %.9g", value->f);
-        else
-            weft__put(&out, " %lld", (long long)value->i);
-    }
-    for (int i = 0; i < (t->leaf ? 0 : t->n_in); i++)
-        weft__put(&out, "%s%llu", i ? ", " : "  (", (unsigned long long)t->in[i]->serial);
-    weft__put(&out, "%s", t->n_in && !t->leaf ? ")" : "");
-    if (t->name) weft__put(&out, " '%s'", t->name);
-    if (t->path && *t->path) weft__put(&out, "  # %s", t->path);
-    weft__log(t->ctx, WEFT_LOG_DEBUG, "%s", line);
-}
 
 const weft_kernel *weft__command_kernel(const weft_command *command) {
     return command->kind == WEFT_COMMAND_HEAVY ? weft__heavy_epilogue(&command->heavy) : command->kernel;

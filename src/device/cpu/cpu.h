@@ -3,6 +3,7 @@
 #ifndef WEFT_DEVICE_CPU_CPU_H
 #define WEFT_DEVICE_CPU_CPU_H
 
+#include "base/isa.h"
 #include "device/device.h"
 
 /* Work that is divided into tasks. Each task writes its own part of the results. If the partition can change
@@ -18,16 +19,6 @@ typedef struct weft_cpu_work {
     void (*free)(weft_context *ctx, void *plan);
     void *plan;
 } weft_cpu_work;
-
-/* Instruction sets. weft__cpu_isa returns the best one of the machine, up to the limit in WEFT_CPU_ISA
- * (baseline, avx2, avx512). */
-typedef enum weft_cpu_isa { WEFT_ISA_BASELINE, WEFT_ISA_AVX2, WEFT_ISA_AVX512 } weft_cpu_isa;
-weft_cpu_isa weft__cpu_isa(void);
-const char *weft__cpu_isa_name(weft_cpu_isa isa);
-/* Returns the instruction set that the build needs and the machine lacks, or NULL: -DWEFT_NATIVE=ON. */
-const char *weft__cpu_isa_lacks(void);
-/* Returns true if WEFT_CPU_ISA is unset or names an instruction set. */
-bool weft__cpu_isa_known(void);
 
 /* tile/kernel_plan.c: turns a fused kernel into a list of tile primitives. */
 weft_status weft__cpu_kernel_prepare(weft_context *ctx, const weft_kernel *kernel, const weft_operand *places,

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/gpu/backend/cache.h"
+#include "device/cache.h"
 #include "device/opencl/hooks.h"
 #include "device/opencl/opencl.h"
 

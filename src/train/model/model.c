@@ -7,7 +7,7 @@
 #include <weft/published.h>
 
 #include "base/option.h"
-#include "data/loss.h"
+#include "learn/loss.h"
 #include "nn/module.h"
 #include "published/published.h"
 #include "train/dataset/class_weights.h"

@@ -1,5 +1,5 @@
 /* Computes, writes and reads the reference of preferences, see reference.h. Must not know: the loop. Read
- * next: data/preferences.c. */
+ * next: learn/preferences.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

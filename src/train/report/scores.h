@@ -8,7 +8,7 @@
 #include <weft/metrics.h>
 
 #include "base/json.h"
-#include "data/evaluate.h"
+#include "learn/evaluate.h"
 #include "train/model/model.h"
 
 /* A sample whose class was not predicted. */

@@ -2,7 +2,7 @@
  * distributions that they should; pixels and targets follow the numbers, on any device, with any number of
  * threads, from host memory or device memory. */
 #include "data/image_augment.h"
-#include "data/loss.h"
+#include "learn/loss.h"
 #include "unit/nn_help.h"
 
 enum { N = 7, C = 3, H = 12, W = 16, PIXELS = C * H * W, DRAWS = 4000 };

@@ -2,7 +2,7 @@
  * share, and what is said if ranks differ or do not answer. */
 #include <weft/fit.h>
 
-#include "data/evaluate.h"
+#include "learn/evaluate.h"
 #include "optim/optimizer.h"
 #include "unit/nn_help.h"
 #include "unit/process/threads.h"

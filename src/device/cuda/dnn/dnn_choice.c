@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/cache.h"
 #include "device/gpu/driver/timing.h"
-#include "device/gpu/backend/cache.h"
 
 /* of making and timing plans after the first one of a problem, for an opened device; later problems get the
  * first engine */

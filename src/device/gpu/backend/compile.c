@@ -1,5 +1,5 @@
 /* Finds the kernel sources that are new, divides them into modules and compiles the modules in parallel.
- * Must not know: OpenCL, CUDA. Read next: cache.h, opencl/compile.c, driver/compile.c. */
+ * Must not know: OpenCL, CUDA. Read next: device/cache.h, opencl/compile.c, driver/compile.c. */
 #include "device/gpu/backend/compile.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "base/threads.h"
-#include "device/gpu/backend/cache.h"
+#include "device/cache.h"
 #include "device/gpu/backend/names.h"
 
 enum { THREADS_MOST = 16 };

@@ -12,8 +12,6 @@
 #include "device/gpu/backend/backend.h"
 #include "device/gpu/gpu.h"
 
-void (*weft__device_search)(bool begins);
-
 int weft__gpu_devices(weft_gpu_devices *devices, const char **why) {
     pthread_mutex_lock(&devices->lock);
     if (!devices->looked) {

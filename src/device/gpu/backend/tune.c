@@ -1,6 +1,6 @@
 /* The tuner. For each variant it builds a program of the operation alone and times it. The operands are
  * memory of its own, filled with random numbers, since cards multiply zeros faster.
- * Must not know: operations, OpenCL. Read next: cache.h. */
+ * Must not know: operations, OpenCL. Read next: device/cache.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* secure_getenv */
 #endif
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "device/gpu/backend/cache.h"
+#include "device/cache.h"
 
 /* of timed runs, for all variants of a class */
 #define CLASS_SECONDS 0.05

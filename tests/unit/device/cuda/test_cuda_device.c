@@ -31,7 +31,7 @@
 #include "device/cuda/nvml/nvml.h"
 #include "device/cuda/nvrtc.h"
 #include "device/gpu/driver/run.h"
-#include "data/pending.h"
+#include "learn/pending.h"
 #include "gpu.h"
 #include "train/run/telemetry.h"
 

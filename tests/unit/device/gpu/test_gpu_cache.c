@@ -1,4 +1,4 @@
-/* src/device/gpu/backend/cache.c: what was stored comes back, damage is found, and folders and files are the
+/* src/device/cache.c: what was stored comes back, damage is found, and folders and files are the
  * owner's alone. */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "device/gpu/backend/cache.h"
+#include "device/cache.h"
 #include "unit/io_scratch.h"
 
 static const weft_hash key = {0x0123456789abcdef, 42};

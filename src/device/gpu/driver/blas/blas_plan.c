@@ -2,12 +2,12 @@
  * call. The library's heuristics propose some algorithms. Weft times them and stores the choice on disk,
  * because algorithms add in different orders, and a machine must always give equal bits. For the same reason,
  * Weft takes the first proposal if nothing can be stored. Must not know: kernels, commands. Read next:
- * blas_problem.c, gpu/backend/cache.h. */
+ * blas_problem.c, device/cache.h. */
 #include <stdio.h>
 #include <string.h>
 
+#include "device/cache.h"
 #include "device/gpu/driver/blas/blas_plan.h"
-#include "device/gpu/backend/cache.h"
 
 #define SECONDS_MOST 3.0 /* of timing for an opened device; later matmuls get the first proposal */
 enum { PROPOSED = 16, ALIGNMENT = 16, WORKSPACE_HOPPER = 32 << 20, WORKSPACE = 4 << 20 };

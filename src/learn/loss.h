@@ -1,7 +1,7 @@
 /* The loss of a batch, as weft_fit and weft_module_evaluate compute it. Must not know: optimizers, loops.
  * Read next: loss.c. */
-#ifndef WEFT_SRC_DATA_LOSS_H
-#define WEFT_SRC_DATA_LOSS_H
+#ifndef WEFT_SRC_LEARN_LOSS_H
+#define WEFT_SRC_LEARN_LOSS_H
 
 #include <weft/fit.h>
 

@@ -4,7 +4,7 @@
 
 #include <weft/preferences.h>
 
-#include "data/evaluate.h"
+#include "learn/evaluate.h"
 #include "data/loader.h"
 
 /* Writes the log-probabilities of the batch at that position to the rows of `reference`. */

@@ -1,7 +1,7 @@
 /* Compiled kernels on disk, for the next process.
  * Must not know: what the bytes mean. Read next: cache.c. */
-#ifndef WEFT_DEVICE_GPU_BACKEND_CACHE_H
-#define WEFT_DEVICE_GPU_BACKEND_CACHE_H
+#ifndef WEFT_DEVICE_CACHE_H
+#define WEFT_DEVICE_CACHE_H
 
 #include "base/base.h"
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "device/cpu/cpu.h"
-#include "device/cpu/tile/random_fill.h"
+#include "base/isa.h"
+#include "base/random_fill.h"
 #include "device/device.h"
 #include "graph/graph.h"
 #include <weft/nn.h>

@@ -2,7 +2,7 @@
  * $XDG_CACHE_HOME/weft/kernels, otherwise ~/.cache/weft/kernels. Only its owner may read or write it, since
  * its contents are executed. A file is written under a temporary name and then renamed, so no reader sees an
  * incomplete file. A checksum detects other damage.
- * Must not know: what the bytes mean. Read next: compile.c. */
+ * Must not know: what the bytes mean. Read next: gpu/backend/compile.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* secure_getenv */
 #endif
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/gpu/backend/cache.h"
+#include "device/cache.h"
 
 enum { PATH_SIZE = WEFT_GPU_CACHE_PATH, BYTES_MOST = 256 << 20 };
 

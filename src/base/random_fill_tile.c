@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/normal.h"
-#include "device/cpu/tile/random_fill.h"
+#include "base/random_fill.h"
 
 #define BLOCKS 128 /* blocks at a time, of four words each */
 

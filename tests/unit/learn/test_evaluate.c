@@ -10,7 +10,7 @@
 #include <weft/metrics.h>
 
 #include "base/each.h"
-#include "data/evaluate.h"
+#include "learn/evaluate.h"
 #include "device.h"
 
 enum { ROWS = 45, INPUTS = 3, CLASSES = 3, BATCH = 4, DEVICES = 5 };

@@ -5,8 +5,8 @@
  * the packed bytes read so far.
  *
  * Must not know: what is packed. A format tells the size from its header by weft__declared_fn. Read next:
- * idx.c. */
-#include "data/parse.h"
+ * file.c. */
+#include "io/file.h"
 
 #include <string.h>
 #include <zlib.h>

@@ -1,8 +1,8 @@
 /* Collects single numbers, such as losses, that an asynchronous device may still be computing. They are read
  * together when somebody needs one, so that the host does not wait in between. Must not know: what the
  * numbers mean. Read next: pending.c. */
-#ifndef WEFT_SRC_DATA_PENDING_H
-#define WEFT_SRC_DATA_PENDING_H
+#ifndef WEFT_SRC_LEARN_PENDING_H
+#define WEFT_SRC_LEARN_PENDING_H
 
 #include <weft/tensor.h>
 

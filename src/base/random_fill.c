@@ -2,9 +2,9 @@
  * Must not know: what the numbers are for. Read next: random_fill_tile.c. */
 #include <stdatomic.h>
 
+#include "base/isa.h"
+#include "base/random_fill.h"
 #include "base/threads.h"
-#include "device/cpu/cpu.h"
-#include "device/cpu/tile/random_fill.h"
 
 #define PIECE 65536 /* elements */
 

@@ -1,12 +1,12 @@
 /* Means over all samples of a loader, in evaluation mode, on one device or several. Must not know:
  * optimizers, files. Read next: evaluate.c. */
-#ifndef WEFT_SRC_DATA_EVALUATE_H
-#define WEFT_SRC_DATA_EVALUATE_H
+#ifndef WEFT_SRC_LEARN_EVALUATE_H
+#define WEFT_SRC_LEARN_EVALUATE_H
 
 #include <weft/metrics.h>
 #include <weft/preferences.h>
 
-#include "data/loss.h"
+#include "learn/loss.h"
 
 /* What is measured, in this order. */
 enum { WEFT__MEAN_LOSS, WEFT__MEAN_RIGHT, WEFT__MEAN_MARGIN, WEFT__MEANS };

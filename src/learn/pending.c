@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "compiler/runtime/derive.h"
-#include "data/pending.h"
+#include "learn/pending.h"
 #include "device/device.h"
 #include "graph/graph.h"
 

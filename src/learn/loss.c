@@ -1,7 +1,7 @@
 /* Computes losses by their kind, over batches that may be padded. Must not know: optimizers, loops. Read
  * next: fit.c. */
 #include "base/option.h"
-#include "data/loss.h"
+#include "learn/loss.h"
 
 #include "graph/graph.h"
 

@@ -1,8 +1,8 @@
 /* Initial values of parameters. The host draws them, whatever the device. The numbers are those of
  * weft__random_normal and weft__unit_float, computed many at a time.
  * Must not know: parameters. Read next: random_fill.c. */
-#ifndef WEFT_DEVICE_CPU_TILE_RANDOM_FILL_H
-#define WEFT_DEVICE_CPU_TILE_RANDOM_FILL_H
+#ifndef WEFT_SRC_BASE_RANDOM_FILL_H
+#define WEFT_SRC_BASE_RANDOM_FILL_H
 
 #include "base/base.h"
 

@@ -1,8 +1,8 @@
-/* src/data/file.c and gzip.c: whole files, compressed or not; truncated, damaged and too large files. */
+/* src/io/file.c and gzip.c: whole files, compressed or not; truncated, damaged and too large files. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "data_util.h"
+#include "unit/data/data_util.h"
 
 #define BOMB ((size_t)192 << 20)
 static uint8_t packed[1 << 20];

@@ -1,7 +1,7 @@
 /* Losses: values compared with plain C that follows the definitions, gradients, errors, extreme logits. */
 #include "unit/nn_help.h"
 #include "gradcheck.h"
-#include "data/loss.h"
+#include "learn/loss.h"
 
 enum { N = 7, C = 5 };
 

@@ -1,6 +1,6 @@
 /* Reads whole files into memory and unpacks gzip files. Must not know: any format. Read next: gzip.c. */
 #define _POSIX_C_SOURCE 200809L
-#include "data/parse.h"
+#include "io/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

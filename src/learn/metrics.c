@@ -5,7 +5,7 @@
 
 #include <weft/metrics.h>
 
-#include "data/evaluate.h"
+#include "learn/evaluate.h"
 #include "data/parse.h"
 
 /* ---- classes ---- */

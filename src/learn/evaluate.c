@@ -8,9 +8,9 @@
 #include <weft/metrics.h>
 
 #include "base/each.h"
-#include "data/evaluate.h"
+#include "learn/evaluate.h"
 #include "data/loader.h"
-#include "data/pending.h"
+#include "learn/pending.h"
 #include "process/group.h"
 #include "ops/head.h"
 

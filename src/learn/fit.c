@@ -9,8 +9,8 @@
 #include <weft/fit.h>
 
 #include "data/loader.h"
-#include "data/loss.h"
-#include "data/pending.h"
+#include "learn/loss.h"
+#include "learn/pending.h"
 #include "process/group.h"
 
 static double now(void) {
