@@ -48,10 +48,11 @@ static weft_status speak(weft_module *gpt, const weft_tokenizer *tokenizer) {
     int32_t token = 0; /* any token will do as the first */
     float logits[VOCABULARY_MOST];
     int64_t vocabulary = (int64_t)weft_tokenizer_vocabulary(tokenizer);
-    weft_gpt_cache *cache = weft_gpt_cache_new(gpt);
+    weft_decode_state *cache = weft_decode_state_new(gpt);
     weft_status status = cache ? WEFT_OK : weft_last_status(NULL);
     for (uint64_t i = 0; i < TOKENS && status == WEFT_OK; i++) {
-        if (weft_gpt_cache_length(cache) == weft_gpt_cache_capacity(cache)) weft_gpt_cache_reset(cache);
+        if (weft_decode_state_length(cache) == weft_decode_state_capacity(cache))
+            weft_decode_state_reset(cache);
         status = weft_gpt_feed(cache, &token, 1, logits);
         if (status != WEFT_OK) break;
         token = (int32_t)weft_sample(logits, vocabulary, 0.8, 0, 1, i);
@@ -60,7 +61,7 @@ static weft_status speak(weft_module *gpt, const weft_tokenizer *tokenizer) {
         fwrite(text, 1, bytes, stdout);
     }
     printf("\n");
-    weft_gpt_cache_free(cache);
+    weft_decode_state_free(cache);
     return status;
 }
 

@@ -54,7 +54,7 @@ typedef struct weft_generate_options {
      * draft. It proposes draft_tokens tokens, and the model checks them in one step. Tokens have the
      * probabilities of the model all the same, and with temperature 0 the text is that without a draft. Both
      * models are made by weft_nn_gpt. NULL: no draft */
-    weft_gpt_cache *draft;
+    weft_decode_state *draft;
     int64_t draft_tokens;  /* 1 to 7; 0: 4 */
     weft_drafted *drafted; /* counts are added to it; NULL: not wanted */
 } weft_generate_options;
@@ -71,7 +71,7 @@ typedef weft_status (*weft_text_fn)(void *user, const char *bytes, size_t count)
  * WEFT_ERR_INDEX: the tokenizer knows no character of the prompt, or a number is no token. WEFT_ERR_NUMERIC:
  * the logits are not finite. WEFT_ERR_ARGUMENT: options. WEFT_ERR_STATE: the model was freed.
  * WEFT_ERR_UNSUPPORTED: no token of the tokenizer can continue a text of the grammar. */
-WEFT_API WEFT_CHECKED weft_status weft_generate(weft_gpt_cache *cache, const weft_tokenizer *tokenizer,
+WEFT_API WEFT_CHECKED weft_status weft_generate(weft_decode_state *cache, const weft_tokenizer *tokenizer,
                                                 const weft_generate_options *options, weft_text_fn emit,
                                                 void *user);
 

@@ -518,28 +518,28 @@ WEFT_API WEFT_CHECKED weft_status weft_gpt_file_vocab(weft_context *ctx, const c
 
 /* ---- decoding with a key/value cache ---- */
 
-typedef struct weft_gpt_cache weft_gpt_cache;
+typedef struct weft_decode_state weft_decode_state;
 
 /* Makes a cache for one sequence of at most `context` tokens. For a weft_nn_recurrent_lm the cache has its
  * states, and holds any number of tokens. NULL on failure, with weft_last_error set. After the model is
  * freed, the cache returns WEFT_ERR_STATE; freeing it is still allowed. */
-WEFT_API weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt);
+WEFT_API weft_decode_state *weft_decode_state_new(weft_module *gpt);
 
 /* The same for texts of at most `capacity` tokens, at most the context, in less memory. 0: the context. A
  * cache of a recurrent model has no capacity. */
-WEFT_API weft_gpt_cache *weft_gpt_cache_new_sized(weft_module *gpt, int64_t capacity);
-WEFT_API void weft_gpt_cache_free(weft_gpt_cache *cache);
+WEFT_API weft_decode_state *weft_decode_state_new_sized(weft_module *gpt, int64_t capacity);
+WEFT_API void weft_decode_state_free(weft_decode_state *cache);
 
 /* Removes all tokens. Nothing is compiled again. */
-WEFT_API void weft_gpt_cache_reset(weft_gpt_cache *cache);
+WEFT_API void weft_decode_state_reset(weft_decode_state *cache);
 
 /* Keeps the longest begin of the cache that is also the begin of tokens[0..count), and forgets the rest.
  * Returns its length: feed the other tokens. A cache of a recurrent model is reset, and the length is 0. */
-WEFT_API int64_t weft_gpt_cache_keep(weft_gpt_cache *cache, const int32_t *tokens, int64_t count);
+WEFT_API int64_t weft_decode_state_keep(weft_decode_state *cache, const int32_t *tokens, int64_t count);
 
 /* The number of tokens in the cache, and the number that it can hold. */
-WEFT_API int64_t weft_gpt_cache_length(const weft_gpt_cache *cache);
-WEFT_API int64_t weft_gpt_cache_capacity(const weft_gpt_cache *cache);
+WEFT_API int64_t weft_decode_state_length(const weft_decode_state *cache);
+WEFT_API int64_t weft_decode_state_capacity(const weft_decode_state *cache);
 
 /* Appends `count` tokens and writes the logits (vocab) that follow the last one. Always computes in
  * evaluation mode.
@@ -549,12 +549,12 @@ WEFT_API int64_t weft_gpt_cache_capacity(const weft_gpt_cache *cache);
  *
  * WEFT_ERR_STATE if the cache has too little room, WEFT_ERR_INDEX for a token outside the vocabulary. After
  * an error the cache is as before. */
-WEFT_API WEFT_CHECKED weft_status weft_gpt_feed(weft_gpt_cache *cache, const int32_t *tokens, int64_t count,
-                                                float *logits);
+WEFT_API WEFT_CHECKED weft_status weft_gpt_feed(weft_decode_state *cache, const int32_t *tokens,
+                                                int64_t count, float *logits);
 
 /* The same, but writes the logits that follow each of the tokens: (count, vocab). WEFT_ERR_UNSUPPORTED for a
  * recurrent model. */
-WEFT_API WEFT_CHECKED weft_status weft_gpt_feed_all(weft_gpt_cache *cache, const int32_t *tokens,
+WEFT_API WEFT_CHECKED weft_status weft_gpt_feed_all(weft_decode_state *cache, const int32_t *tokens,
                                                     int64_t count, float *logits);
 
 /* Appends one token to each of `count` caches of one model, 1 to 64, and writes the logits that follow them:
@@ -565,7 +565,7 @@ WEFT_API WEFT_CHECKED weft_status weft_gpt_feed_all(weft_gpt_cache *cache, const
  *
  * Errors are those of weft_gpt_feed. WEFT_ERR_ARGUMENT: the caches have different models, or one is there
  * twice. After an error all caches are as before. */
-WEFT_API WEFT_CHECKED weft_status weft_gpt_feed_many(weft_gpt_cache *const *caches, int64_t count,
+WEFT_API WEFT_CHECKED weft_status weft_gpt_feed_many(weft_decode_state *const *caches, int64_t count,
                                                      const int32_t *tokens, float *logits);
 
 /* Samples a token from logits (count). temperature 0 takes the largest logit. top_k > 0 considers only the

@@ -99,14 +99,14 @@ WEFT_API const char *weft_optimizer_kind(const weft_optimizer *opt);
  * is trained. After an error everything is as before. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_step(weft_optimizer *opt, weft_tensor *loss);
 
-/* The same with gradient accumulation over `of` micro-batches. Call it with k = 0, 1, ... of - 1. Each call
- * adds gradients; the last one divides by `of` and changes the parameters.
+/* The same with gradient accumulation over `count` micro-batches. Call it with index = 0, 1, ... count - 1.
+ * Each call adds gradients; the last one divides by `count` and changes the parameters.
  *
- * If each loss is the mean over one of `of` equal micro-batches, the result equals one step on the whole
+ * If each loss is the mean over one of `count` equal micro-batches, the result equals one step on the whole
  * batch. For unequal ones use weft_batch_loss and weft_loader_options.accumulate. Dropout masks are those of
  * the whole batch, too. */
-WEFT_API WEFT_CHECKED weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, int k,
-                                                            int of);
+WEFT_API WEFT_CHECKED weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, int index,
+                                                            int count);
 
 /* ---- steps of several optimizers: data parallelism ----
  *
@@ -139,11 +139,11 @@ WEFT_API WEFT_CHECKED weft_status weft_optimizer_update(weft_optimizer *opt, int
  * optimizer of its list decides: of several copies in a process only that one has to join.
  *
  * Join before the first step, or between two steps. weft_optimizer_step then makes one step of all processes,
- * which have one micro-batch each. weft_optimizer_accumulate(opt, loss, k, of) makes one of which each
- * process has `of` micro-batches: before you record micro-batch k, call weft_optimizer_micro_batch with
- * weft_optimizer_batch_number(opt, k, of). The processes exchange their gradients while the last micro-batch
- * is still computed: on cpu, and on cards by NCCL or RCCL if all processes have it and a card of their own.
- * Other devices exchange them afterwards, through the host. */
+ * which have one micro-batch each. weft_optimizer_accumulate(opt, loss, index, count) makes one of which each
+ * process has `count` micro-batches: before you record micro-batch `index`, call weft_optimizer_micro_batch
+ * with weft_optimizer_batch_number(opt, index, count). The processes exchange their gradients while the last
+ * micro-batch is still computed: on cpu, and on cards by NCCL or RCCL if all processes have it and a card of
+ * their own. Other devices exchange them afterwards, through the host. */
 
 /* group NULL: leaves the group. WEFT_ERR_STATE if the processes differ in the optimizer, its options, its
  * number of steps, or the names and shapes of the parameters. All processes must call it. */
@@ -173,10 +173,10 @@ typedef enum weft_shard {
  * weft_checkpoint_write_group writes the weights once. weft_assign to a parameter is WEFT_ERR_STATE. If the
  * optimizer is freed, its parameters are lost. */
 WEFT_API WEFT_CHECKED weft_status weft_optimizer_shard(weft_optimizer *opt, weft_shard shard);
-/* Returns the number of micro-batch k of this process among those of all processes, of which each has `of`.
- * It is rank * of + k. If gradients are divided, it is k * size + rank, since each micro-batch is exchanged
- * at once. */
-WEFT_API int weft_optimizer_batch_number(const weft_optimizer *opt, int k, int of);
+/* Returns the number of micro-batch `index` of this process among those of all processes, of which each has
+ * `count`. It is rank * count + index. If gradients are divided, it is index * size + rank, since each
+ * micro-batch is exchanged at once. */
+WEFT_API int weft_optimizer_batch_number(const weft_optimizer *opt, int index, int count);
 /* The group that the optimizer has joined, or NULL. */
 WEFT_API weft_process_group *weft_optimizer_processes(const weft_optimizer *opt);
 /* Compares a hash of all parameters over the processes. WEFT_ERR_STATE names the processes that have drifted

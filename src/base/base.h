@@ -59,11 +59,11 @@ struct weft_context {
     weft_scope *scope;            /* innermost open scope */
     struct weft_strings *strings; /* interned strings, live as long as the context */
     struct weft_device *device;
-    struct weft__process_link *link; /* to the devices of other processes; NULL: exchanges use the host */
-    struct weft_compiler *compiler;  /* owner of the program cache */
-    struct weft_module *modules;     /* list of root modules */
-    struct weft_shell *shells;       /* see weft__shell_leave */
-    struct weft_graph *graph;        /* state of recording, see graph/graph.h */
+    struct weft__process_link *link;   /* to the devices of other processes; NULL: exchanges use the host */
+    struct weft_compiler *compiler;    /* owner of the program cache */
+    struct weft_module *modules;       /* list of root modules */
+    struct weft_tombstone *tombstones; /* see weft__tombstone_leave */
+    struct weft_graph *graph;          /* state of recording, see graph/graph.h */
     struct {
         /* a scope that closes evaluates what is kept */
         weft_status (*eval)(weft_context *ctx, weft_tensor *const *tensors, size_t count);
@@ -172,14 +172,14 @@ void weft__arena_free(weft_arena *arena);
 void weft__arena_reset(weft_arena *arena);
 
 /* What is left of an object that was freed with its owner while the user may still hold a pointer to it. A
- * call with that pointer then reports an error. The shell lives until the user frees it or the context
+ * call with that pointer then reports an error. The tombstone lives until the user frees it or the context
  * closes. It is the first member of the object's struct. */
-typedef struct weft_shell {
-    struct weft_shell *next;
-} weft_shell;
-void weft__shell_leave(weft_context *ctx, weft_shell *shell);
-void weft__shell_free(weft_context *ctx, weft_shell *shell);
-void weft__shells_free(weft_context *ctx); /* for weft_close */
+typedef struct weft_tombstone {
+    struct weft_tombstone *next;
+} weft_tombstone;
+void weft__tombstone_leave(weft_context *ctx, weft_tombstone *tombstone);
+void weft__tombstone_free(weft_context *ctx, weft_tombstone *tombstone);
+void weft__tombstones_free(weft_context *ctx); /* for weft_close */
 
 /* Returns the same pointer for equal strings, valid until the context closes. NULL gives "". Returns NULL if
  * memory runs out. */

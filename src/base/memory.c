@@ -168,20 +168,20 @@ void weft__arena_reset(weft_arena *arena) {
     arena->block = kept;
 }
 
-/* ---- shells ---- */
+/* ---- tombstones ---- */
 
-void weft__shell_leave(weft_context *ctx, weft_shell *shell) {
-    shell->next = ctx->shells;
-    ctx->shells = shell;
+void weft__tombstone_leave(weft_context *ctx, weft_tombstone *tombstone) {
+    tombstone->next = ctx->tombstones;
+    ctx->tombstones = tombstone;
 }
 
-void weft__shell_free(weft_context *ctx, weft_shell *shell) {
-    weft_shell **at = &ctx->shells;
-    while (*at != shell) at = &(*at)->next;
-    *at = shell->next;
-    weft__free(ctx, shell);
+void weft__tombstone_free(weft_context *ctx, weft_tombstone *tombstone) {
+    weft_tombstone **at = &ctx->tombstones;
+    while (*at != tombstone) at = &(*at)->next;
+    *at = tombstone->next;
+    weft__free(ctx, tombstone);
 }
 
-void weft__shells_free(weft_context *ctx) {
-    while (ctx->shells) weft__shell_free(ctx, ctx->shells);
+void weft__tombstones_free(weft_context *ctx) {
+    while (ctx->tombstones) weft__tombstone_free(ctx, ctx->tombstones);
 }

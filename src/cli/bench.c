@@ -310,7 +310,7 @@ static void close_line(weft__bench *bench) {
     weft_context *ctx = bench->ctx;
     weft_program_free(bench->program);
     weft_loader_free(bench->loader);
-    weft_gpt_cache_free(bench->cache);
+    weft_decode_state_free(bench->cache);
     weft_corpus_free(bench->corpus);
     weft_array_free(ctx, &bench->x);
     weft_array_free(ctx, &bench->y);

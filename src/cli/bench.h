@@ -56,7 +56,7 @@ struct weft__bench {
     weft_batch batch;
     weft_program *program;
     weft_tensor *loss; /* loss of a held program; it can be read after a step */
-    weft_gpt_cache *cache;
+    weft_decode_state *cache;
     weft_states first, last; /* states of a recurrent network, carried from step to step */
     uint64_t position;       /* number of batches taken */
     weft__pending loop_loss; /* loss of the last step of weft__bench_loop */

@@ -381,7 +381,7 @@ static weft_status decode(weft__bench *b) {
     int64_t vocabulary = b->x.shape[0];
     int32_t prompt[PROMPT];
     float *logits = b->x.data;
-    weft_gpt_cache_reset(b->cache);
+    weft_decode_state_reset(b->cache);
     for (int i = 0; i < PROMPT; i++)
         prompt[i] = (int32_t)(weft__random_u32(1, STREAM + 3, 0, (uint64_t)i) % 65);
     WEFT_TRY(weft_gpt_feed(b->cache, prompt, PROMPT, logits));
@@ -400,7 +400,7 @@ static weft_status generate(weft__bench *b, const weft_gpt_options *sizes) {
         return weft__fail(b->ctx, WEFT_ERR_ARGUMENT,
                           "bench: --precision %s: give a dtype such as f32, bf16 or f16", b->precision);
     b->module = weft_nn_gpt(b->ctx, &options);
-    b->cache = weft_gpt_cache_new(b->module);
+    b->cache = weft_decode_state_new(b->module);
     if (!b->cache) return weft_last_status(b->ctx);
     WEFT_TRY(weft_array_new(b->ctx, WEFT_F32, 1, &options.vocab, &b->x));
     b->items = "tokens";

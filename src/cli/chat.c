@@ -16,9 +16,9 @@
 #include "train/run/copies.h"
 
 typedef struct chatting {
-    weft__copies copies;   /* the devices, of which each has a part of the layers */
-    const weft__use *use;  /* the first of them */
-    weft_gpt_cache *cache; /* the copies own it */
+    weft__copies copies;              /* the devices, of which each has a part of the layers */
+    const weft__opened_model *opened; /* the first of them */
+    weft_decode_state *cache;         /* the copies own it */
     weft__draft draft;
     weft_chat_template *chat;
     weft__turns turns;
@@ -63,8 +63,8 @@ static weft_status chat_show(void *user, const char *text, size_t bytes) {
 
 /* Writes the conversation as the model reads it. The oldest turns are left out if they do not fit. */
 static weft_status chat_prompt(chatting *c, weft_chat_text *text) {
-    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&c->use->dataset);
-    const int64_t room = weft_gpt_cache_capacity(c->cache) - c->how.tokens;
+    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&c->opened->dataset);
+    const int64_t room = weft_decode_state_capacity(c->cache) - c->how.tokens;
     for (bool shortened = false;; shortened = true) {
         size_t count = 0;
         WEFT_TRY(weft__turns_render(&c->turns, c->chat, text));
@@ -83,7 +83,7 @@ static weft_status chat_answer(chatting *c) {
     interrupted = 0;
     if (status == WEFT_OK) {
         c->how.prompt = text.text;
-        status = weft_generate(c->cache, weft__dataset_tokenizer(&c->use->dataset), &c->how, chat_show, c);
+        status = weft_generate(c->cache, weft__dataset_tokenizer(&c->opened->dataset), &c->how, chat_show, c);
         c->how.seed++; /* the next answer draws other numbers */
     }
     weft_chat_text_free(&text);
@@ -123,7 +123,7 @@ static weft_status chat_command(chatting *c, const char *line, bool *done) {
         weft__turns_clear(&c->turns);
         return weft__turns_system(&c->turns, rest);
     } else if ((rest = after(line, "/save")) && rest[0]) {
-        const weft_status status = weft__turns_save(&c->turns, c->use->config.published, rest);
+        const weft_status status = weft__turns_save(&c->turns, c->opened->config.published, rest);
         if (status != WEFT_OK)
             weft__complain("%s", weft_last_error(NULL));
         else
@@ -179,24 +179,25 @@ typedef struct chat_wanted {
     const char *dir, *devices, *system, *draft; /* all but dir may be NULL */
 } chat_wanted;
 
-static weft_status chat_open(chatting *c, const weft__use_options *options, const chat_wanted *wanted) {
+static weft_status chat_open(chatting *c, const weft__opened_model_options *options,
+                             const chat_wanted *wanted) {
     WEFT_TRY(weft__copies_open_layers(wanted->dir, wanted->devices, options, &c->copies));
-    c->use = &c->copies.uses[0];
-    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&c->use->dataset);
-    if (!c->use->config.published || !tokenizer)
+    c->opened = &c->copies.opened[0];
+    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&c->opened->dataset);
+    if (!c->opened->config.published || !tokenizer)
         return weft__fail(
             NULL, WEFT_ERR_ARGUMENT,
             "chat: the run did not begin with a published model, so it has no chat template: use "
             "'weft generate'");
-    WEFT_TRY(weft_published_chat(NULL, c->use->config.published, &c->chat));
-    c->how.end_count = weft__turns_ends(c->use->config.published, tokenizer, c->chat, c->ends);
+    WEFT_TRY(weft_published_chat(NULL, c->opened->config.published, &c->chat));
+    c->how.end_count = weft__turns_ends(c->opened->config.published, tokenizer, c->chat, c->ends);
     c->how.ends = c->ends;
-    c->how.vocabulary = c->use->model.tokens;
+    c->how.vocabulary = c->opened->model.tokens;
     c->how.only_new = c->how.no_frame = c->how.keep_cache = true;
     c->cache = weft__copies_cache(&c->copies);
     if (!c->cache) return weft_last_status(NULL);
-    WEFT_TRY(weft__draft_open(c->use, wanted->draft, &c->how, &c->draft));
-    c->how.tokens = weft__smaller(c->how.tokens, weft_gpt_cache_capacity(c->cache) / 2);
+    WEFT_TRY(weft__draft_open(c->opened, wanted->draft, &c->how, &c->draft));
+    c->how.tokens = weft__smaller(c->how.tokens, weft_decode_state_capacity(c->cache) / 2);
     c->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     c->commands = c->commands || isatty(STDIN_FILENO);
     if (c->terminal) weft__print(stderr, "Write a message, or /help. Ctrl-D ends.\n");
@@ -216,7 +217,7 @@ int weft__command_chat(const weft__command *command, int argc, char **argv) {
     const char *schema = NULL;
     chat_wanted wanted = {NULL, NULL, NULL, NULL};
     bool json = false;
-    weft__use_options how = {.precision = WEFT__AS_COMPUTED, .packed = true};
+    weft__opened_model_options how = {.precision = WEFT__AS_COMPUTED, .packed = true};
     chatting c = {.how = {.tokens = 512, .temperature = 0.7, .seed = 1}};
     weft__repeated stops = {0};
     int64_t seed = 1;

@@ -69,7 +69,7 @@ typedef struct weft__option {
 /* Of all commands that open a run folder. */
 #define WEFT__TRUST_OPTION                                                                                   \
     {                                                                                                        \
-        "--trust", WEFT__OPTION_FLAG, &weft__use_trusts,                                                     \
+        "--trust", WEFT__OPTION_FLAG, &weft__opened_model_trusts,                                            \
             "follow the paths that the run names outside its folder, now and later"                          \
     }
 

@@ -24,7 +24,7 @@ bool weft__device_works(const weft_device_description *device, char *text, size_
     weft_context *ctx = NULL;
     float sum[3] = {0};
     const weft_device_module *kind = weft__device_kind_of(device->name);
-    if (kind && kind->blank) {
+    if (kind && kind->computes_nothing) {
         snprintf(text, size, "not tried out");
         return true;
     }

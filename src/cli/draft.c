@@ -30,7 +30,7 @@ static weft_status same_tokens(const char *path, const weft_tokenizer *ours, con
 }
 
 static weft_status open_published(weft_context *ctx, const char *path, weft__draft *draft) {
-    const weft_published_options options = {.packed = weft__use_packs(ctx)};
+    const weft_published_options options = {.packed = weft__opened_model_packs(ctx)};
     draft->module = weft_published_new(ctx, path, &options);
     WEFT_TRY(weft_module_status(draft->module));
     WEFT_TRY(weft_published_load(draft->module, path));
@@ -38,23 +38,23 @@ static weft_status open_published(weft_context *ctx, const char *path, weft__dra
     return weft_published_tokenizer(ctx, path, &draft->tokenizer);
 }
 
-weft_status weft__draft_open(const weft__use *use, const char *path, weft_generate_options *how,
+weft_status weft__draft_open(const weft__opened_model *opened, const char *path, weft_generate_options *how,
                              weft__draft *draft) {
-    weft_context *ctx = use->model.ctx;
+    weft_context *ctx = opened->model.ctx;
     *draft = (weft__draft){0};
     if (!path) return WEFT_OK;
     const bool published = weft_published_is(path);
     WEFT_TRY(published ? open_published(ctx, path, draft) : weft_run_open(ctx, path, &draft->run));
-    WEFT_TRY(same_tokens(path, weft__dataset_tokenizer(&use->dataset),
+    WEFT_TRY(same_tokens(path, weft__dataset_tokenizer(&opened->dataset),
                          published ? draft->tokenizer : weft_run_tokenizer(draft->run)));
-    draft->cache = weft_gpt_cache_new(published ? draft->module : weft_run_module(draft->run));
+    draft->cache = weft_decode_state_new(published ? draft->module : weft_run_module(draft->run));
     how->draft = draft->cache;
     how->drafted = &draft->counts;
     return draft->cache ? WEFT_OK : weft_last_status(ctx);
 }
 
 void weft__draft_close(weft__draft *draft) {
-    weft_gpt_cache_free(draft->cache);
+    weft_decode_state_free(draft->cache);
     weft_tokenizer_free(draft->tokenizer);
     weft_module_free(draft->module);
     weft_run_close(draft->run);

@@ -5,10 +5,10 @@
 
 #include <weft/run.h>
 
-#include "train/run/use.h"
+#include "train/run/opened_model.h"
 
 typedef struct weft__draft {
-    weft_gpt_cache *cache;
+    weft_decode_state *cache;
     weft_module *module;       /* of a published model */
     weft_tokenizer *tokenizer; /* of a published model */
     weft_run *run;             /* of a run */
@@ -18,7 +18,7 @@ typedef struct weft__draft {
 /* Opens the model `path`, in the context of the model that is used, and sets the draft of `how`. Without a
  * path there is none. The tokens of both models must be the same. Close *draft before the model, also after
  * an error. */
-weft_status weft__draft_open(const weft__use *use, const char *path, weft_generate_options *how,
+weft_status weft__draft_open(const weft__opened_model *opened, const char *path, weft_generate_options *how,
                              weft__draft *draft);
 void weft__draft_close(weft__draft *draft);
 

@@ -9,7 +9,7 @@
 #include "cli/encode.h"
 #include "published/published.h"
 #include "train/model/published.h"
-#include "train/run/use.h"
+#include "train/run/opened_model.h"
 
 enum { SHORTEST = 16 }; /* tokens of the shortest batch */
 
@@ -40,7 +40,7 @@ static weft_status describe_run(weft__encode *e) {
     weft__config config;
     weft__dataset dataset = {0};
     weft__config_init(&config);
-    weft_status status = weft__use_config(e->folder, NULL, &config);
+    weft_status status = weft__opened_model_config(e->folder, NULL, &config);
     if (status == WEFT_OK && !weft__config_is(&config, WEFT__TRAIT_TEXTS))
         status = weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the model of the run %s is no encoder", e->command,
                             e->folder);

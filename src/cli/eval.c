@@ -10,16 +10,16 @@ enum { SPLITS = 2 };
 static const weft__split splits[SPLITS] = {WEFT__VALIDATION, WEFT__TEST};
 static const char *const names[SPLITS] = {"validation", "test"};
 
-static weft_status cli_eval_print_json(const weft__use *use, bool new_data,
+static weft_status cli_eval_print_json(const weft__opened_model *opened, bool new_data,
                                        const weft__scores scores[SPLITS]) {
     weft__json json;
     char *text;
     weft__json_build(&json, NULL);
-    json_t *all = json_pack("{s:I}", "step", (json_int_t)use->step);
+    json_t *all = json_pack("{s:I}", "step", (json_int_t)opened->step);
     for (int i = 0; i < SPLITS; i++)
-        if (weft__dataset_has(&use->dataset, splits[i]))
+        if (weft__dataset_has(&opened->dataset, splits[i]))
             json_object_set_new(all, new_data ? "new_data" : names[i],
-                                weft__scores_json(&scores[i], &use->dataset));
+                                weft__scores_json(&scores[i], &opened->dataset));
     WEFT_TRY(weft__json_text(&json, all, JSON_REAL_PRECISION(9), "the scores", &text, NULL));
     weft__print(stdout, "%s\n", text);
     weft__free(NULL, text);
@@ -27,17 +27,17 @@ static weft_status cli_eval_print_json(const weft__use *use, bool new_data,
 }
 
 static weft_status evaluate(const weft__copies *copies, bool json, bool new_data, int *measured) {
-    const weft__use *use = &copies->uses[0];
+    const weft__opened_model *opened = &copies->opened[0];
     weft__scores scores[SPLITS] = {0};
     weft_status status = WEFT_OK;
     for (int i = 0; status == WEFT_OK && i < SPLITS; i++) {
-        if (!weft__dataset_has(&use->dataset, splits[i])) continue;
-        status = weft__copies_score(copies, &use->dataset, splits[i], true, &scores[i]);
+        if (!weft__dataset_has(&opened->dataset, splits[i])) continue;
+        status = weft__copies_score(copies, &opened->dataset, splits[i], true, &scores[i]);
         *measured += 1;
         if (status == WEFT_OK && !json)
-            weft__scores_print(stdout, new_data ? "new data" : names[i], &scores[i], &use->dataset);
+            weft__scores_print(stdout, new_data ? "new data" : names[i], &scores[i], &opened->dataset);
     }
-    if (status == WEFT_OK && json) status = cli_eval_print_json(use, new_data, scores);
+    if (status == WEFT_OK && json) status = cli_eval_print_json(opened, new_data, scores);
     for (int i = 0; i < SPLITS; i++) weft__scores_free(&scores[i]);
     return status;
 }
@@ -65,16 +65,16 @@ int weft__command_eval(const weft__command *command, int argc, char **argv) {
         return WEFT__EXIT_USAGE;
     }
     weft__copies copies;
-    const weft__use_options how = {.device = device,
-                                   .precision = WEFT__AS_COMPUTED,
-                                   .checkpoint = checkpoint,
-                                   .with_data = true,
-                                   .data = data,
-                                   .labels = labels,
-                                   .packed = true};
+    const weft__opened_model_options how = {.device = device,
+                                            .precision = WEFT__AS_COMPUTED,
+                                            .checkpoint = checkpoint,
+                                            .with_data = true,
+                                            .data = data,
+                                            .labels = labels,
+                                            .packed = true};
     weft_status status = (layers ? weft__copies_open_layers : weft__copies_open)(dir, devices, &how, &copies);
     if (status == WEFT_OK && !json)
-        weft__print(stdout, "%s, step %llu\n", dir, (unsigned long long)copies.uses[0].step);
+        weft__print(stdout, "%s, step %llu\n", dir, (unsigned long long)copies.opened[0].step);
     if (status == WEFT_OK) status = evaluate(&copies, json, data, &measured);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
     if (status == WEFT_OK && measured == 0 && data) {

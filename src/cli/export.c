@@ -23,11 +23,12 @@ typedef struct exporting {
 } exporting;
 
 /* The output of an export, with what it reads: the run, or the published model. */
-static weft__output output_of(const exporting *e, const weft__use *use, bool (*wrote)(const char *path)) {
+static weft__output output_of(const exporting *e, const weft__opened_model *opened,
+                              bool (*wrote)(const char *path)) {
     weft__output output = {.command = "export", .force = e->force, .wrote = wrote};
     weft__output_reads(&output, e->dir);
-    if (use) weft__output_reads(&output, use->config.model_init);
-    if (use) weft__output_reads(&output, use->config.published);
+    if (opened) weft__output_reads(&output, opened->config.model_init);
+    if (opened) weft__output_reads(&output, opened->config.published);
     return output;
 }
 
@@ -39,12 +40,12 @@ static weft_status export_folder(const exporting *e, char folder[WEFT__EXPORT_PA
                 : weft__fail(NULL, WEFT_ERR_ARGUMENT, "%s: the path is too long", e->out ? e->out : e->dir);
 }
 
-static weft_status export_c(const exporting *e, weft__use *use, weft__exported *exported) {
+static weft_status export_c(const exporting *e, weft__opened_model *opened, weft__exported *exported) {
     char folder[WEFT__EXPORT_PATH];
-    const weft__output output = output_of(e, use, weft__export_c_wrote);
+    const weft__output output = output_of(e, opened, weft__export_c_wrote);
     WEFT_TRY(export_folder(e, folder));
     return weft__export_c(
-        use,
+        opened,
         &(weft__export_options){
             .folder = folder, .name = e->name, .output = &output, .batch = e->training ? e->batch : 0},
         exported);
@@ -53,17 +54,17 @@ static weft_status export_c(const exporting *e, weft__use *use, weft__exported *
 static bool wrote_gguf(const char *path) { return weft__gguf_made_by(path, "export"); }
 static bool quantized(const char *path) { return weft__gguf_made_by(path, "quantize"); }
 
-/* Finds the path of a file of weights: --out, or NAME with an ending in its folder. `use` NULL: of a
+/* Finds the path of a file of weights: --out, or NAME with an ending in its folder. `opened` NULL: of a
  * published model. */
-static weft_status weights_path(const exporting *e, const weft__use *use, const char *ending,
+static weft_status weights_path(const exporting *e, const weft__opened_model *opened, const char *ending,
                                 char path[WEFT__EXPORT_PATH]) {
     char folder[WEFT__EXPORT_PATH], name[64];
     const size_t size = e->out ? strlen(e->out) : 0, length = strlen(ending);
     const bool file =
         e->out && (weft__is_stream(e->out) || (size > length && strcmp(e->out + size - length, ending) == 0));
-    const weft__output output = output_of(e, use,
+    const weft__output output = output_of(e, opened,
                                           strcmp(ending, ".gguf") != 0 ? weft__export_safetensors_wrote
-                                          : use                        ? wrote_gguf
+                                          : opened                     ? wrote_gguf
                                                                        : quantized);
     snprintf(name, sizeof name, "%.40s%s", e->name, ending);
     WEFT_TRY(export_folder(e, file ? path : folder));
@@ -73,62 +74,66 @@ static weft_status weights_path(const exporting *e, const weft__use *use, const 
     return file ? WEFT_OK : weft_make_folder(NULL, folder);
 }
 
-static weft_status export_safetensors(const exporting *e, weft__use *use, weft__exported *exported) {
+static weft_status export_safetensors(const exporting *e, weft__opened_model *opened,
+                                      weft__exported *exported) {
     char path[WEFT__EXPORT_PATH];
-    WEFT_TRY(weights_path(e, use, ".safetensors", path));
-    return weft__export_safetensors(use, e->dir, path, exported);
+    WEFT_TRY(weights_path(e, opened, ".safetensors", path));
+    return weft__export_safetensors(opened, e->dir, path, exported);
 }
 
-static weft_status export_gpt2(const exporting *e, weft__use *use, weft__exported *exported) {
+static weft_status export_gpt2(const exporting *e, weft__opened_model *opened, weft__exported *exported) {
     char path[WEFT__EXPORT_PATH];
-    if (!weft__config_is(&use->config, WEFT__TRAIT_PUBLISHED))
+    if (!weft__config_is(&opened->config, WEFT__TRAIT_PUBLISHED))
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "export: --to gpt2 needs a gpt, and the run's model is none: use --to safetensors, "
                           "which takes any model");
-    WEFT_TRY(weights_path(e, use, ".safetensors", path));
-    const weft__output config = output_of(e, use, weft__export_gpt2_wrote);
-    return weft__export_gpt2(use, path, &config, exported);
+    WEFT_TRY(weights_path(e, opened, ".safetensors", path));
+    const weft__output config = output_of(e, opened, weft__export_gpt2_wrote);
+    return weft__export_gpt2(opened, path, &config, exported);
 }
 
 /* Makes the folder that a Python package will read. */
-static weft_status whole_folder(const exporting *e, const weft__use *use, char folder[WEFT__EXPORT_PATH]) {
-    const weft__output output = output_of(e, use, NULL);
+static weft_status whole_folder(const exporting *e, const weft__opened_model *opened,
+                                char folder[WEFT__EXPORT_PATH]) {
+    const weft__output output = output_of(e, opened, NULL);
     WEFT_TRY(export_folder(e, folder));
     return weft__output_folder(&output, folder);
 }
 
-static weft_status export_huggingface(const exporting *e, weft__use *use, weft__exported *exported) {
+static weft_status export_huggingface(const exporting *e, weft__opened_model *opened,
+                                      weft__exported *exported) {
     char folder[WEFT__EXPORT_PATH];
-    WEFT_TRY(whole_folder(e, use, folder));
-    return weft__export_published(use, folder, exported);
+    WEFT_TRY(whole_folder(e, opened, folder));
+    return weft__export_published(opened, folder, exported);
 }
 
-static weft_status export_peft(const exporting *e, weft__use *use, weft__exported *exported) {
+static weft_status export_peft(const exporting *e, weft__opened_model *opened, weft__exported *exported) {
     char folder[WEFT__EXPORT_PATH];
-    WEFT_TRY(whole_folder(e, use, folder));
-    return weft__export_peft(use, folder, exported);
+    WEFT_TRY(whole_folder(e, opened, folder));
+    return weft__export_peft(opened, folder, exported);
 }
 
 static const char *type_of(const exporting *e) { return e->type ? e->type : "f16"; }
 
-static weft_status export_gguf(const exporting *e, weft__use *use, weft__exported *exported) {
+static weft_status export_gguf(const exporting *e, weft__opened_model *opened, weft__exported *exported) {
     char path[WEFT__EXPORT_PATH];
-    WEFT_TRY(weights_path(e, use, ".gguf", path));
-    return weft__export_gguf(use, path, type_of(e), exported);
+    WEFT_TRY(weights_path(e, opened, ".gguf", path));
+    return weft__export_gguf(opened, path, type_of(e), exported);
 }
 
-static weft_status export_gguf_lora(const exporting *e, weft__use *use, weft__exported *exported) {
+static weft_status export_gguf_lora(const exporting *e, weft__opened_model *opened,
+                                    weft__exported *exported) {
     char path[WEFT__EXPORT_PATH];
-    WEFT_TRY(weights_path(e, use, ".gguf", path));
-    return weft__export_gguf_lora(use, path, exported);
+    WEFT_TRY(weights_path(e, opened, ".gguf", path));
+    return weft__export_gguf_lora(opened, path, exported);
 }
 
 /* The formats of --to. C source is made on a device of its own, in f32 whatever the run computed in. */
 static const struct format {
     const char *name, *device, *precision;
     bool adapters; /* not added to the weights */
-    weft_status (*run)(const exporting *e, weft__use *use, weft__exported *exported);
-    weft_status (*needs)(const weft__use *use, const char *format); /* refuses other runs */
+    weft_status (*run)(const exporting *e, weft__opened_model *opened, weft__exported *exported);
+    weft_status (*needs)(const weft__opened_model *opened, const char *format); /* refuses other runs */
 } formats[] = {
     {"c", "c99", "f32", false, export_c, weft__export_needs_f32},
     {"safetensors", "cpu", NULL, false, export_safetensors, NULL},
@@ -189,24 +194,24 @@ static bool needs_data(const weft__config *config) {
     return config->model_ridge > 0 || config->model_lasso > 0 || config->train_class_weights.count > 0;
 }
 
-static weft_status run_export(const exporting *e, const struct format *format, weft__use *use) {
+static weft_status run_export(const exporting *e, const struct format *format, weft__opened_model *opened) {
     weft__exported exported = {.files = {"", "", ""}};
     weft__config config;
     weft__config_init(&config);
-    weft_status status = weft__use_config(e->dir, format->device, &config);
+    weft_status status = weft__opened_model_config(e->dir, format->device, &config);
     if (status == WEFT_OK && format->run == export_c) status = check_for_c(e, &config);
     const bool merges = config.lora_rank > 0; /* into weights of f32 */
-    const weft__use_options options = {.device = format->device,
-                                       .precision = merges ? "f32" : format->precision,
-                                       .checkpoint = e->checkpoint,
-                                       .adapters = format->adapters,
-                                       .with_data = e->training && needs_data(&config),
-                                       .trains = e->training};
+    const weft__opened_model_options options = {.device = format->device,
+                                                .precision = merges ? "f32" : format->precision,
+                                                .checkpoint = e->checkpoint,
+                                                .adapters = format->adapters,
+                                                .with_data = e->training && needs_data(&config),
+                                                .trains = e->training};
     weft__config_free(&config);
     WEFT_TRY(status);
-    WEFT_TRY(weft__use_open(e->dir, &options, use));
-    if (format->needs) WEFT_TRY(format->needs(use, format->name));
-    WEFT_TRY(format->run(e, use, &exported));
+    WEFT_TRY(weft__opened_model_open(e->dir, &options, opened));
+    if (format->needs) WEFT_TRY(format->needs(opened, format->name));
+    WEFT_TRY(format->run(e, opened, &exported));
     tell(&exported);
     return WEFT_OK;
 }
@@ -264,13 +269,14 @@ static bool check_wishes(const exporting *e) {
 }
 
 /* Exports, and marks the folder in a run or in a published model, if it was new. */
-static weft_status export_somehow(const exporting *e, const struct format *format, weft__use *use) {
+static weft_status export_somehow(const exporting *e, const struct format *format,
+                                  weft__opened_model *opened) {
     char folder[WEFT__EXPORT_PATH], found[WEFT__ENTRY_NAME];
     const weft__output output = output_of(e, NULL, NULL);
     WEFT_TRY(export_folder(e, folder));
     if (!e->out) WEFT_TRY(weft__output_no_link(&output, folder));
     const bool fresh = !e->out && weft__find_foreign(NULL, folder, NULL, found) == WEFT_OK && !found[0];
-    WEFT_TRY(format->run == export_gguf && is_published(e) ? export_files(e) : run_export(e, format, use));
+    WEFT_TRY(format->run == export_gguf && is_published(e) ? export_files(e) : run_export(e, format, opened));
     return fresh ? weft__mark(NULL, folder, "export") : WEFT_OK;
 }
 
@@ -297,9 +303,9 @@ int weft__command_export(const weft__command *command, int argc, char **argv) {
     if (!weft__arguments(command, argc, argv, options, sizeof options / sizeof *options, &code)) return code;
     if (!check_wishes(&e)) return WEFT__EXIT_USAGE;
     if (e.batch == NO_BATCH) e.batch = 1;
-    weft__use use = {0};
-    const weft_status status = export_somehow(&e, format_of(e.to), &use);
+    weft__opened_model opened = {0};
+    const weft_status status = export_somehow(&e, format_of(e.to), &opened);
     code = status == WEFT_OK ? WEFT__EXIT_DONE : weft__give_up(NULL, status);
-    weft__use_close(&use);
+    weft__opened_model_close(&opened);
     return code;
 }

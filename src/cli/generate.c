@@ -50,24 +50,24 @@ static bool generate_wrong(const weft_generate_options *wanted, const generate_w
 
 static weft_status generate(weft__copies *copies, weft_generate_options *wanted,
                             const generate_wanted *prompts, bool *reader_left) {
-    weft__use *use = &copies->uses[0];
-    if (use->config.task != WEFT__TASK_LANGUAGE_MODEL)
+    weft__opened_model *opened = &copies->opened[0];
+    if (opened->config.task != WEFT__TASK_LANGUAGE_MODEL)
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                           "generate: the run's model is not a language model: use 'weft predict'");
     if (prompts->file)
         return weft__generate_prompts(copies, wanted, prompts->file,
                                       prompts->batch == -1 ? 0 : prompts->batch, prompts->layers,
                                       reader_left);
-    weft_gpt_cache *cache = weft__copies_cache(copies);
+    weft_decode_state *cache = weft__copies_cache(copies);
     if (!cache) return weft_last_status(NULL);
     char left_out[64] = "";
-    wanted->vocabulary = use->model.tokens;
+    wanted->vocabulary = opened->model.tokens;
     wanted->left_out = left_out;
     wanted->left_out_bytes = sizeof left_out;
     weft__draft draft;
-    weft_status status = weft__draft_open(use, prompts->draft, wanted, &draft);
+    weft_status status = weft__draft_open(opened, prompts->draft, wanted, &draft);
     if (status == WEFT_OK)
-        status = weft_generate(cache, weft__dataset_tokenizer(&use->dataset), wanted, cli_generate_show,
+        status = weft_generate(cache, weft__dataset_tokenizer(&opened->dataset), wanted, cli_generate_show,
                                reader_left);
     weft__draft_close(&draft);
     if (status == WEFT_OK) putchar('\n');
@@ -114,10 +114,10 @@ int weft__command_generate(const weft__command *command, int argc, char **argv) 
     if (seeded) wanted.seed = (uint64_t)seed;
     if (generate_wrong(&wanted, &prompts)) return WEFT__EXIT_USAGE;
     weft__copies copies = {0};
-    const weft__use_options how = {.device = device,
-                                   .precision = precision ? precision : WEFT__AS_COMPUTED,
-                                   .checkpoint = checkpoint,
-                                   .packed = true};
+    const weft__opened_model_options how = {.device = device,
+                                            .precision = precision ? precision : WEFT__AS_COMPUTED,
+                                            .checkpoint = checkpoint,
+                                            .packed = true};
     weft_status status = weft__json_grammar(json, schema, &grammar);
     wanted.grammar = grammar;
     wanted.incomplete = &incomplete;

@@ -28,7 +28,7 @@ typedef struct prompted {
 
 typedef struct prompting {
     const weft__copies *copies;
-    const weft__use *use; /* the first copy */
+    const weft__opened_model *opened; /* the first copy */
     weft__prompts prompts;
     weft_generate_options *options; /* [prompts.count] */
     prompted *of;                   /* [prompts.count] */
@@ -98,8 +98,8 @@ static weft_status prompts_show(void *user, const weft_generated *done) {
 
 /* Loads the chat template of the model, and the tokens that end an answer. */
 static weft_status need_template(prompting *p, const weft__prompt *prompt) {
-    const char *published = p->use->config.published;
-    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&p->use->dataset);
+    const char *published = p->opened->config.published;
+    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&p->opened->dataset);
     if (p->chat) return WEFT_OK;
     if (!published || !tokenizer)
         return weft__fail(NULL, WEFT_ERR_ARGUMENT,
@@ -137,7 +137,7 @@ static weft_status prompts_open(prompting *p, const weft_generate_options *how, 
         o->prompt = p->prompts.list[i].text;
         o->name = p->prompts.list[i].name;
         o->seed = how->seed + i;
-        o->vocabulary = p->use->model.tokens;
+        o->vocabulary = p->opened->model.tokens;
         o->only_new = true;
         o->left_out = p->of[i].left_out;
         o->left_out_bytes = LEFT_OUT;
@@ -171,9 +171,9 @@ static weft_status prompts_on(void *user, size_t device) {
     weft_generate_options *options = weft__array(NULL, count + 1, sizeof *options);
     if (!options) return weft__fail_oom(NULL, count * sizeof *options, "the prompts");
     for (size_t i = 0; i < count; i++) options[i] = p->options[device + i * devices];
-    for (size_t i = 0; i < n_parts; i++) parts[i] = p->copies->uses[device + i].model.module;
+    for (size_t i = 0; i < n_parts; i++) parts[i] = p->copies->opened[device + i].model.module;
     const weft_status status =
-        weft__generate_many(parts, n_parts, weft__dataset_tokenizer(&p->copies->uses[device].dataset),
+        weft__generate_many(parts, n_parts, weft__dataset_tokenizer(&p->copies->opened[device].dataset),
                             options, count, p->rows, prompts_show, &on);
     weft__free(NULL, options);
     return status;
@@ -191,7 +191,7 @@ static weft_status prompts_run(prompting *p) {
 weft_status weft__generate_prompts(const weft__copies *copies, const weft_generate_options *how,
                                    const char *path, int64_t rows, bool layers, bool *reader_left) {
     prompting p = {.copies = copies,
-                   .use = &copies->uses[0],
+                   .opened = &copies->opened[0],
                    .rows = rows,
                    .sharers = layers ? 1 : copies->count,
                    .reader_left = reader_left};

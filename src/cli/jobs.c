@@ -14,7 +14,7 @@
 #include "base/threads.h"
 #include "cli/jobs_line.h"
 #include "io/mark.h"
-#include "train/run/use.h"
+#include "train/run/opened_model.h"
 #include "train/run/loop_setup.h"
 #include "train/run/signals.h"
 
@@ -150,7 +150,7 @@ static int train_job(const weft__jobs *jobs, const weft__job *job) {
     weft__config_init(&config);
     weft_status status = jobs_path(jobs, job->name, dir);
     const bool resume = status == WEFT_OK && weft__is_run(dir);
-    if (status == WEFT_OK && resume) status = weft__use_config(dir, jobs->wanted.device, &config);
+    if (status == WEFT_OK && resume) status = weft__opened_model_config(dir, jobs->wanted.device, &config);
     if (status == WEFT_OK)
         status = resume ? weft__config_resolve(&config) : job_config(jobs, job, true, &config);
     if (status != WEFT_OK) return weft__give_up(NULL, status);

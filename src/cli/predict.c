@@ -58,9 +58,9 @@ static weft_status name_standard_input(weft_context *ctx, weft_status status, co
 /* ---- one input ---- */
 
 /* Reads the column that is copied to each line. */
-static weft_status read_ids(weft__use *use, const char *path, const char *name, int64_t rows,
+static weft_status read_ids(weft__opened_model *opened, const char *path, const char *name, int64_t rows,
                             weft_table *table) {
-    WEFT_TRY(weft__dataset_column(use->model.ctx, &use->config, path, name, table));
+    WEFT_TRY(weft__dataset_column(opened->model.ctx, &opened->config, path, name, table));
     if (table->rows == (size_t)rows) return WEFT_OK;
     return weft__fail(NULL, WEFT_ERR_FORMAT, "%s: column %.60s has %zu cells, but there are %lld rows", path,
                       name, table->rows, (long long)rows);
@@ -68,23 +68,25 @@ static weft_status read_ids(weft__use *use, const char *path, const char *name, 
 
 static weft_status predict(const weft__copies *copies, const char *path, const char *shown,
                            weft__predict_table *table) {
-    weft__use *use = &copies->uses[0];
-    weft_context *ctx = use->model.ctx;
+    weft__opened_model *opened = &copies->opened[0];
+    weft_context *ctx = opened->model.ctx;
     weft__inputs inputs;
     weft_table ids = {0};
     double *answers = NULL;
-    weft_status status = weft__dataset_inputs(ctx, &use->dataset, &use->config, path, &inputs);
+    weft_status status = weft__dataset_inputs(ctx, &opened->dataset, &opened->config, path, &inputs);
     const int64_t rows = status == WEFT_OK ? inputs.x.shape[0] : 0;
     if (status == WEFT_OK) {
-        answers = weft__array(ctx, (size_t)rows * (size_t)use->dataset.outputs, sizeof *answers);
-        status = answers
-                     ? weft__model_predict_on(copies->models, copies->count, &use->dataset, &inputs, answers)
-                     : weft__fail_oom(ctx, (size_t)rows * 8, "predictions");
+        answers = weft__array(ctx, (size_t)rows * (size_t)opened->dataset.outputs, sizeof *answers);
+        status = answers ? weft__model_predict_on(copies->models, copies->count, &opened->dataset, &inputs,
+                                                  answers)
+                         : weft__fail_oom(ctx, (size_t)rows * 8, "predictions");
     }
-    if (status == WEFT_OK && table->options.id) status = read_ids(use, path, table->options.id, rows, &ids);
+    if (status == WEFT_OK && table->options.id)
+        status = read_ids(opened, path, table->options.id, rows, &ids);
     for (int64_t i = 0; status == WEFT_OK && i < rows; i++)
-        status = weft__predict_table_row(table, inputs.files ? inputs.files[i] : shown,
-                                         ids.cells ? ids.cells[i] : NULL, answers + i * use->dataset.outputs);
+        status =
+            weft__predict_table_row(table, inputs.files ? inputs.files[i] : shown,
+                                    ids.cells ? ids.cells[i] : NULL, answers + i * opened->dataset.outputs);
     weft_table_free(ctx, &ids);
     weft__free(ctx, answers);
     weft__inputs_free(ctx, &inputs);
@@ -105,14 +107,14 @@ static weft_status predict_input(const weft__copies *copies, const char *input, 
 /* If an input has the targets, too, tells how right the predictions are. Whatever is wrong with the targets
  * is no error: nobody said that there are any. */
 static void tell_accuracy(const weft__copies *copies, const char *dir, const char *input) {
-    weft__use *use = &copies->uses[0];
+    weft__opened_model *opened = &copies->opened[0];
     weft__dataset labelled = {0};
     weft__scores scores = {0};
-    if (weft__config_is(&use->config, WEFT__TRAIT_NO_TARGETS)) return;
-    weft_status status = weft__config_new_data(&use->config, input, NULL);
+    if (weft__config_is(&opened->config, WEFT__TRAIT_NO_TARGETS)) return;
+    weft_status status = weft__config_new_data(&opened->config, input, NULL);
     void (*tells)(const char *line) = weft__dataset_tell;
     weft__dataset_tell = NULL;
-    if (status == WEFT_OK) status = weft__dataset_read(NULL, &use->config, dir, &labelled);
+    if (status == WEFT_OK) status = weft__dataset_read(NULL, &opened->config, dir, &labelled);
     weft__dataset_tell = tells;
     if (status == WEFT_OK) status = weft__copies_score(copies, &labelled, WEFT__VALIDATION, false, &scores);
     if (status == WEFT_OK && scores.task == WEFT__TASK_CLASSIFICATION)
@@ -141,13 +143,13 @@ static weft_status check_out(const char *dir, const weft__repeated *inputs, bool
 
 static weft_status predict_all(const weft__copies *copies, const weft__repeated *inputs, const char *out,
                                const weft__predict_options *options, bool *reader_left) {
-    const weft__use *use = &copies->uses[0];
+    const weft__opened_model *opened = &copies->opened[0];
     char *text = NULL;
     size_t bytes = 0;
     weft__predict_table table = {
-        .dataset = &use->dataset, .options = *options, .out = stdout, .reader_left = reader_left};
+        .dataset = &opened->dataset, .options = *options, .out = stdout, .reader_left = reader_left};
     if (out && !(table.out = open_memstream(&text, &bytes))) return weft__fail_oom(NULL, 0, "predictions");
-    table.with_files = inputs->count > 1 || weft__source_of(&use->config)->files;
+    table.with_files = inputs->count > 1 || weft__source_of(&opened->config)->files;
     weft_status status = weft__predict_table_begin(&table);
     for (size_t i = 0; status == WEFT_OK && i < inputs->count; i++)
         status = predict_input(copies, inputs->values[i], &table);
@@ -185,9 +187,9 @@ int weft__command_predict(const weft__command *command, int argc, char **argv) {
     weft__copies copies = {0};
     weft_status status = check_out(dir, &inputs, force, out);
     if (status == WEFT_OK)
-        status = weft__copies_open(dir, devices,
-                                   &(weft__use_options){.device = device, .checkpoint = checkpoint}, &copies);
-    if (status == WEFT_OK && copies.uses[0].config.task == WEFT__TASK_LANGUAGE_MODEL)
+        status = weft__copies_open(
+            dir, devices, &(weft__opened_model_options){.device = device, .checkpoint = checkpoint}, &copies);
+    if (status == WEFT_OK && copies.opened[0].config.task == WEFT__TASK_LANGUAGE_MODEL)
         status = weft__fail(NULL, WEFT_ERR_ARGUMENT,
                             "predict: the run's model is a language model: use 'weft generate'");
     if (status == WEFT_OK) status = predict_all(&copies, &inputs, out, &how, &reader_left);

@@ -14,7 +14,7 @@
 #include "train/export/export.h"
 #include "train/report/scores.h"
 #include "train/run/output.h"
-#include "train/run/use.h"
+#include "train/run/opened_model.h"
 
 #define PATH_BYTES 4096
 
@@ -51,11 +51,12 @@ static weft_status tell_size(const char *path, const char *when) {
 
 /* ---- perplexity ---- */
 
-static weft_status measure_open(const weft__use *use, double *perplexity) {
+static weft_status measure_open(const weft__opened_model *opened, double *perplexity) {
     weft_loader *loader = NULL;
     weft__scores scores = {0};
-    WEFT_TRY(weft__dataset_loader(use->model.ctx, &use->dataset, &use->config, WEFT__VALIDATION, 0, &loader));
-    const weft_status status = weft__scores_take(&use->model, &use->dataset, loader, false, &scores);
+    WEFT_TRY(weft__dataset_loader(opened->model.ctx, &opened->dataset, &opened->config, WEFT__VALIDATION, 0,
+                                  &loader));
+    const weft_status status = weft__scores_take(&opened->model, &opened->dataset, loader, false, &scores);
     weft_loader_free(loader);
     *perplexity = exp(scores.loss);
     weft__scores_free(&scores);
@@ -64,18 +65,18 @@ static weft_status measure_open(const weft__use *use, double *perplexity) {
 
 /* Both models read the text by the tokenizer of the first, so that their tokens are the same. */
 static weft_status measure_text(const quantizing *q, const char *path, double *perplexity) {
-    weft__use use;
-    const weft__use_options how = {.device = q->device,
-                                   .precision = WEFT__AS_COMPUTED,
-                                   .with_data = true,
-                                   .data = q->data,
-                                   .tokenizer = q->model};
-    weft_status status = weft__use_open(path, &how, &use);
-    if (status == WEFT_OK && !weft__dataset_has(&use.dataset, WEFT__VALIDATION))
+    weft__opened_model opened;
+    const weft__opened_model_options how = {.device = q->device,
+                                            .precision = WEFT__AS_COMPUTED,
+                                            .with_data = true,
+                                            .data = q->data,
+                                            .tokenizer = q->model};
+    weft_status status = weft__opened_model_open(path, &how, &opened);
+    if (status == WEFT_OK && !weft__dataset_has(&opened.dataset, WEFT__VALIDATION))
         status =
             weft__fail(NULL, WEFT_ERR_FORMAT, "%s: the text is too short to measure a perplexity", q->data);
-    if (status == WEFT_OK) status = measure_open(&use, perplexity);
-    weft__use_close(&use);
+    if (status == WEFT_OK) status = measure_open(&opened, perplexity);
+    weft__opened_model_close(&opened);
     return status;
 }
 

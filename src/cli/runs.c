@@ -10,7 +10,7 @@
 #include "cli/facts.h"
 #include "cli/grid.h"
 #include "io/publish.h"
-#include "train/run/use.h"
+#include "train/run/opened_model.h"
 
 #define PATH_BYTES 4096
 
@@ -55,7 +55,7 @@ static bool has_value(const char *dir, const char *assignment) {
     weft__config_init(&config);
     weft__config_init(&wanted);
     const bool has = weft__config_set(&wanted, assignment) == WEFT_OK &&
-                     weft__use_config(dir, NULL, &config) == WEFT_OK &&
+                     weft__opened_model_config(dir, NULL, &config) == WEFT_OK &&
                      strcmp(weft__config_value(&config, key, values[0], sizeof values[0]),
                             weft__config_value(&wanted, key, values[1], sizeof values[1])) == 0;
     weft__config_free(&wanted);

@@ -12,7 +12,7 @@
 #include "train/analysis/pace.h"
 #include "train/dataset/dataset.h"
 #include "train/run/processes.h"
-#include "train/run/use.h"
+#include "train/run/opened_model.h"
 
 #define TEXT_MINUTES 2.0 /* of `weft train text` */
 
@@ -258,9 +258,9 @@ static weft_status resumed(weft__config *config, const char *dir, const weft__wa
     weft__config was;
     weft__config_key key = WEFT__KEY_COUNT;
     char old[64];
-    WEFT_TRY(weft__use_config(dir, NULL, config));
+    WEFT_TRY(weft__opened_model_config(dir, NULL, config));
     weft__config_init(&was);
-    weft_status status = weft__use_config(dir, NULL, &was);
+    weft_status status = weft__opened_model_config(dir, NULL, &was);
     if (status == WEFT_OK) status = weft__config_resolve(&was);
     if (status == WEFT_OK) status = weft__cli_config(config, wanted);
     if (status == WEFT_OK) status = weft__config_check_path(config, WEFT__KEY_model_init);

@@ -155,7 +155,7 @@ void weft__program_free(weft_program *program);
 /* Binds the leaves, and outputs[i] to output i. Then runs the program `times` times. ahead: as
  * weft__run_times has it. */
 weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs,
-                              const weft__ahead *ahead, int times);
+                              const weft__later_scalars *later, int times);
 /* Returns, as an error, the bad value that a run has met since the last report. WEFT_OK if there is none. */
 weft_status weft__report_fault(weft_context *ctx);
 
@@ -177,7 +177,7 @@ weft_status weft__scalars_new(weft_program *program);
 void weft__scalars_free(weft_program *program);
 /* Sends the row of this run to the device, unless it is there. Fills in where `times` runs read theirs; there
  * are scalars. */
-weft_status weft__scalars_send(weft_program *program, const weft_walk *walk, const weft__ahead *ahead,
+weft_status weft__scalars_send(weft_program *program, const weft_walk *walk, const weft__later_scalars *later,
                                int times, weft_rows *rows);
 
 /* ---- zones.c ---- */
@@ -241,7 +241,7 @@ weft_status weft__memory_for(weft_context *ctx, weft_status status, const weft_t
 /* Runs the program of the walked graph. The roots become leaves with their values; the sinks' variables get a
  * new version. `sinks` are those of the graph at hand, as many as the program has. */
 weft_status weft__run_once(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
-                           size_t n_roots, const ir_sink *sinks, const weft__ahead *ahead);
+                           size_t n_roots, const ir_sink *sinks, const weft__later_scalars *later);
 /* Joins the sinks and the assignments that the walk found. Free *all with weft__free. */
 weft_status weft__all_sinks(weft_context *ctx, const ir_sink *sinks, size_t n_sinks, const weft_walk *walk,
                             ir_sink **all);

@@ -269,7 +269,7 @@ struct weft_device {
     bool overlaps;
     bool plans_links; /* only plans, for a device that a library may link to those of other processes */
     /* computes nothing: nobody reads the values of its buffers, so weights need not be drawn */
-    bool blank;
+    bool computes_nothing;
     /* host threads for the work that the host does for the device; 0 counts as 1 */
     int threads;
     /* asynchronous devices: the value of weft__forks() when the device was opened */

@@ -32,10 +32,10 @@ typedef struct weft_device_alias {
 typedef struct weft_device_module weft_device_module;
 struct weft_device_module {
     const weft_device_ops *ops;
-    const char *serves; /* for docs/devices.md: what the device is for. NULL: it has no row there */
-    const char *chosen; /* the same: specifications besides the kind's name and its aliases. NULL: none */
-    bool hidden;        /* no list of devices shows it */
-    bool blank;         /* computes nothing, so nobody tries whether it computes right */
+    const char *serves;    /* for docs/devices.md: what the device is for. NULL: it has no row there */
+    const char *chosen;    /* the same: specifications besides the kind's name and its aliases. NULL: none */
+    bool hidden;           /* no list of devices shows it */
+    bool computes_nothing; /* so nobody tries whether it computes right */
     /* The specification by which `gpu` and `auto` try it, in the order of devices.def. NULL: they do not. */
     const char *card;
     /* Returns whether `gpu` and `auto` try it: there is a driver for cards of this kind alone. Then a warning

@@ -53,10 +53,11 @@ typedef struct weft_heavy_class {
     int (*results)(const weft_heavy *heavy);
     /* Returns the base: the operand of which the result is a changed copy, or -1. NULL: -1. The result may
      * take over the memory of its base in two cases. If `assigns` is set, the base may be a variable to which
-     * the result is assigned. If `hands` is set, the base may lie in the arena, when nothing reads it later.
+     * the result is assigned. If `base_in_arena` is set, the base may lie in the arena, when nothing reads it
+     * later.
      */
     int (*base)(const weft_heavy *heavy);
-    bool assigns, hands;
+    bool assigns, base_in_arena;
     /* Notes that the result has taken over the memory of its base. */
     void (*take_base)(weft_heavy *heavy);
     /* Returns the epilogue that the operation computes as well, or NULL. NULL: none. */

@@ -13,7 +13,7 @@ enum { SHORT_MOST = 8 };
 
 /* ---- life ---- */
 
-static void decode_release(weft_gpt_cache *cache) {
+static void decode_release(weft_decode_state *cache) {
     weft_context *ctx = cache->ctx;
     for (int64_t i = 0; cache->steps && i < cache->layers; i++) {
         weft_free(cache->steps[i].keys);
@@ -27,16 +27,16 @@ static void decode_release(weft_gpt_cache *cache) {
 
 /* The model was freed. Only a shell remains, which reports an error to whoever still holds the cache. */
 static void model_gone(void *user) {
-    weft_gpt_cache *cache = user;
+    weft_decode_state *cache = user;
     decode_release(cache);
-    *cache = (weft_gpt_cache){.ctx = cache->ctx};
-    weft__shell_leave(cache->ctx, &cache->shell);
+    *cache = (weft_decode_state){.ctx = cache->ctx};
+    weft__tombstone_leave(cache->ctx, &cache->tombstone);
 }
 
-void weft_gpt_cache_free(weft_gpt_cache *cache) {
+void weft_decode_state_free(weft_decode_state *cache) {
     if (!cache) return;
     if (!cache->gpt) {
-        weft__shell_free(cache->ctx, &cache->shell);
+        weft__tombstone_free(cache->ctx, &cache->tombstone);
         return;
     }
     weft_module_cancel_free(cache->gpt, model_gone, cache);
@@ -44,7 +44,7 @@ void weft_gpt_cache_free(weft_gpt_cache *cache) {
     weft__free(cache->ctx, cache);
 }
 
-static weft_status make_caches(weft_gpt_cache *cache, const weft_gpt_options *o) {
+static weft_status make_caches(weft_decode_state *cache, const weft_gpt_options *o) {
     weft_context *ctx = cache->ctx;
     const int64_t d = weft__head_width(&o->form, o->width, o->heads);
     const int64_t shape[4] = {1, o->kv_heads ? o->kv_heads : o->heads, cache->capacity, d};
@@ -64,7 +64,7 @@ static weft_status make_caches(weft_gpt_cache *cache, const weft_gpt_options *o)
     return WEFT_OK;
 }
 
-weft_gpt_cache *weft_gpt_cache_new_sized(weft_module *gpt, int64_t capacity) {
+weft_decode_state *weft_decode_state_new_sized(weft_module *gpt, int64_t capacity) {
     WEFT_NEED_OR(NULL, NULL, gpt);
     if (weft_module_status(gpt) != WEFT_OK) return NULL;
     weft_context *ctx = gpt->ctx;
@@ -72,18 +72,19 @@ weft_gpt_cache *weft_gpt_cache_new_sized(weft_module *gpt, int64_t capacity) {
     const int64_t recurrent = weft__recurrent_vocab(gpt);
     if (!o && !recurrent) {
         weft__fail(ctx, WEFT_ERR_ARGUMENT,
-                   "weft_gpt_cache_new: '%s' was not made by weft_nn_gpt or weft_nn_recurrent_lm", gpt->kind);
+                   "weft_decode_state_new: '%s' was not made by weft_nn_gpt or weft_nn_recurrent_lm",
+                   gpt->kind);
         return NULL;
     }
     if (capacity < 0 || (o && capacity > o->context)) {
         weft__fail(
             ctx, WEFT_ERR_ARGUMENT,
-            "weft_gpt_cache_new_sized: a capacity of %lld: give 1 to %lld, the context of the model, or "
+            "weft_decode_state_new_sized: a capacity of %lld: give 1 to %lld, the context of the model, or "
             "0 for all of it",
             (long long)capacity, (long long)(o ? o->context : INT64_MAX));
         return NULL;
     }
-    weft_gpt_cache *cache = weft__zalloc(ctx, sizeof *cache);
+    weft_decode_state *cache = weft__zalloc(ctx, sizeof *cache);
     if (!cache) {
         weft__fail_oom(ctx, sizeof *cache, "a cache");
         return NULL;
@@ -101,16 +102,16 @@ weft_gpt_cache *weft_gpt_cache_new_sized(weft_module *gpt, int64_t capacity) {
     return NULL;
 }
 
-weft_gpt_cache *weft_gpt_cache_new(weft_module *gpt) { return weft_gpt_cache_new_sized(gpt, 0); }
+weft_decode_state *weft_decode_state_new(weft_module *gpt) { return weft_decode_state_new_sized(gpt, 0); }
 
-void weft__gpt_cache_link(weft_gpt_cache *cache, weft_gpt_cache *next) { cache->next = next; }
+void weft__gpt_cache_link(weft_decode_state *cache, weft_decode_state *next) { cache->next = next; }
 
 /* Sets how many tokens a cache and those that follow it hold. Later keys and values are overwritten. */
-static void set_length(weft_gpt_cache *cache, int64_t length) {
+static void set_length(weft_decode_state *cache, int64_t length) {
     for (; cache; cache = cache->next) cache->length = length;
 }
 
-void weft_gpt_cache_reset(weft_gpt_cache *cache) {
+void weft_decode_state_reset(weft_decode_state *cache) {
     if (!cache) return;
     set_length(cache, 0);
     weft_free(cache->states.h);
@@ -118,31 +119,31 @@ void weft_gpt_cache_reset(weft_gpt_cache *cache) {
     cache->states = (weft_states){NULL, NULL};
 }
 
-int64_t weft_gpt_cache_keep(weft_gpt_cache *cache, const int32_t *tokens, int64_t count) {
+int64_t weft_decode_state_keep(weft_decode_state *cache, const int32_t *tokens, int64_t count) {
     int64_t same = 0;
     while (cache && cache->fed && tokens && same < count && same < cache->length &&
            cache->fed[same] == tokens[same])
         same++;
     if (same == 0)
-        weft_gpt_cache_reset(cache);
+        weft_decode_state_reset(cache);
     else
         set_length(cache, same);
     return same;
 }
 
-void weft__gpt_cache_cut(weft_gpt_cache *cache, int64_t length) { set_length(cache, length); }
-bool weft__gpt_cache_cuts(const weft_gpt_cache *cache) { return cache->fed != NULL; }
+void weft__gpt_cache_cut(weft_decode_state *cache, int64_t length) { set_length(cache, length); }
+bool weft__gpt_cache_cuts(const weft_decode_state *cache) { return cache->fed != NULL; }
 
-int64_t weft_gpt_cache_length(const weft_gpt_cache *cache) { return cache ? cache->length : 0; }
-int64_t weft_gpt_cache_capacity(const weft_gpt_cache *cache) { return cache ? cache->capacity : 0; }
-weft_context *weft__gpt_cache_context(const weft_gpt_cache *cache) { return cache->ctx; }
-int64_t weft__gpt_cache_vocab(const weft_gpt_cache *cache) { return cache->vocab; }
+int64_t weft_decode_state_length(const weft_decode_state *cache) { return cache ? cache->length : 0; }
+int64_t weft_decode_state_capacity(const weft_decode_state *cache) { return cache ? cache->capacity : 0; }
+weft_context *weft__gpt_cache_context(const weft_decode_state *cache) { return cache->ctx; }
+int64_t weft__gpt_cache_vocab(const weft_decode_state *cache) { return cache->vocab; }
 
 /* ---- a step ---- */
 
 /* The texts of a step. */
 typedef struct running {
-    weft_gpt_cache *const *texts;
+    weft_decode_state *const *texts;
     int64_t count;
 } running;
 
@@ -160,7 +161,7 @@ static weft_status assign_caches(void *user, weft_context *ctx, weft_derived *de
     return WEFT_OK;
 }
 
-weft_tensor *weft__gpt_record(weft_gpt_cache *const *texts, const weft__decode_step *step,
+weft_tensor *weft__gpt_record(weft_decode_state *const *texts, const weft__decode_step *step,
                               weft_tensor *tokens) {
     weft_module *gpt = texts[0]->gpt, *root = weft__module_root(gpt);
     root->decoding = true;
@@ -172,7 +173,7 @@ weft_tensor *weft__gpt_record(weft_gpt_cache *const *texts, const weft__decode_s
     return stays ? out : weft_cast_at(NULL, out, WEFT_F32);
 }
 
-weft_status weft__gpt_run(weft_gpt_cache *const *texts, int64_t count, weft_tensor *out, void *values) {
+weft_status weft__gpt_run(weft_decode_state *const *texts, int64_t count, weft_tensor *out, void *values) {
     weft_context *ctx = texts[0]->ctx;
     running user = {texts, count};
     WEFT_TRY(weft_tensor_status(out));
@@ -186,14 +187,14 @@ weft_status weft__gpt_run(weft_gpt_cache *const *texts, int64_t count, weft_tens
     return weft_read(out, values, (size_t)weft_numel(out) * weft_dtype_size(weft_dtype_of(out)));
 }
 
-weft_tensor *weft__gpt_cache_record(weft_gpt_cache *cache, weft_tensor *tokens, weft_tensor *position,
+weft_tensor *weft__gpt_cache_record(weft_decode_state *cache, weft_tensor *tokens, weft_tensor *position,
                                     weft_tensor *last) {
     const weft__decode_step step = {.position = position, .last = last, .texts = &cache->steps, .count = 1};
     for (int64_t i = 0; i < cache->layers; i++) cache->steps[i].position = position;
     return weft__gpt_record(&cache, &step, tokens);
 }
 
-bool weft__gpt_cache_state(const weft_gpt_cache *cache, int64_t i, weft_tensor **variable,
+bool weft__gpt_cache_state(const weft_decode_state *cache, int64_t i, weft_tensor **variable,
                            weft_tensor **next) {
     if (i >= 2 * cache->layers) return false;
     const weft__decode *step = &cache->steps[i / 2];
@@ -202,14 +203,14 @@ bool weft__gpt_cache_state(const weft_gpt_cache *cache, int64_t i, weft_tensor *
     return true;
 }
 
-static weft_status feed_next(weft_gpt_cache *cache, weft_tensor *hidden, int64_t count, bool all,
+static weft_status feed_next(weft_decode_state *cache, weft_tensor *hidden, int64_t count, bool all,
                              float *logits);
 
 /* Feeds an input of `count` tokens and padding: tokens (1, T), or their hidden states. Passes the hidden
  * states on if blocks follow on another device. Writes the logits (vocab) of the last token, or with `all`
  * those of all tokens, which then need no padding. Padding comes after the tokens, which therefore do not see
  * it. The next step overwrites its keys and values. */
-static weft_status feed_input(weft_gpt_cache *cache, weft_tensor *input, int64_t count, bool all,
+static weft_status feed_input(weft_decode_state *cache, weft_tensor *input, int64_t count, bool all,
                               float *logits) {
     weft_context *ctx = cache->gpt->ctx;
     const char *where = NULL;
@@ -220,9 +221,9 @@ static weft_status feed_input(weft_gpt_cache *cache, weft_tensor *input, int64_t
     return cache->next ? feed_next(cache, out, count, all, logits) : weft__gpt_run(&cache, 1, out, logits);
 }
 
-weft_status weft__gpt_pass(weft_gpt_cache *const *texts, int64_t count, weft_tensor *hidden,
+weft_status weft__gpt_pass(weft_decode_state *const *texts, int64_t count, weft_tensor *hidden,
                            weft_tensor **there) {
-    const weft_gpt_cache *first = texts[0];
+    const weft_decode_state *first = texts[0];
     WEFT_TRY(weft_tensor_status(hidden));
     const weft_dtype dtype = weft_dtype_of(hidden);
     const int64_t shape[3] = {1, weft_dim(hidden, 1), weft_dim(hidden, 2)};
@@ -236,7 +237,7 @@ weft_status weft__gpt_pass(weft_gpt_cache *const *texts, int64_t count, weft_ten
 }
 
 /* Feeds the hidden states (1, T, width) of a cache to the next device. */
-static weft_status feed_next(weft_gpt_cache *cache, weft_tensor *hidden, int64_t count, bool all,
+static weft_status feed_next(weft_decode_state *cache, weft_tensor *hidden, int64_t count, bool all,
                              float *logits) {
     weft_tensor *there = NULL;
     weft_scope *scope = weft_scope_open(cache->next->ctx);
@@ -247,7 +248,7 @@ static weft_status feed_next(weft_gpt_cache *cache, weft_tensor *hidden, int64_t
 }
 
 /* Feeds `count` tokens, padded to `padded` tokens. */
-static weft_status feed_padded(weft_gpt_cache *cache, const int32_t *tokens, int64_t count, int64_t padded,
+static weft_status feed_padded(weft_decode_state *cache, const int32_t *tokens, int64_t count, int64_t padded,
                                bool all, float *logits) {
     weft_context *ctx = cache->gpt->ctx;
     int32_t *ids = weft__array(ctx, (size_t)padded, sizeof *ids);
@@ -260,7 +261,7 @@ static weft_status feed_padded(weft_gpt_cache *cache, const int32_t *tokens, int
 
 /* The length to which `count` tokens are padded: 16, 32, 64, ... if that fits into the cache, else 1. *taken
  * gets the number of tokens of this step. Few lengths mean few programs. */
-static int64_t padded_length(const weft_gpt_cache *cache, int64_t count, int64_t *taken) {
+static int64_t padded_length(const weft_decode_state *cache, int64_t count, int64_t *taken) {
     int64_t room = cache->capacity - cache->length, padded = WEFT__LEAST_PROMPT;
     if (count > 1 && padded <= room) {
         while (padded < count && padded * 2 <= room) padded *= 2;
@@ -271,7 +272,7 @@ static int64_t padded_length(const weft_gpt_cache *cache, int64_t count, int64_t
     return 1;
 }
 
-weft_status weft__gpt_feed_check(const weft_gpt_cache *cache, const char *name, const int32_t *tokens,
+weft_status weft__gpt_feed_check(const weft_decode_state *cache, const char *name, const int32_t *tokens,
                                  int64_t count, const float *logits) {
     weft_context *ctx = cache->ctx;
     if (!cache->gpt)
@@ -293,7 +294,7 @@ weft_status weft__gpt_feed_check(const weft_gpt_cache *cache, const char *name, 
 }
 
 /* Feeds tokens in steps. With `all`, SHORT_MOST tokens or fewer are a step, and each writes its logits. */
-static weft_status feed_steps(weft_gpt_cache *cache, const int32_t *tokens, int64_t count, bool all,
+static weft_status feed_steps(weft_decode_state *cache, const int32_t *tokens, int64_t count, bool all,
                               float *logits) {
     const int64_t before = cache->length;
     weft_status status = WEFT_OK;
@@ -312,7 +313,7 @@ static weft_status feed_steps(weft_gpt_cache *cache, const int32_t *tokens, int6
     return status;
 }
 
-weft_status weft_gpt_feed(weft_gpt_cache *cache, const int32_t *tokens, int64_t count, float *logits) {
+weft_status weft_gpt_feed(weft_decode_state *cache, const int32_t *tokens, int64_t count, float *logits) {
     WEFT_NEED(NULL, cache);
     WEFT_TRY(weft__gpt_feed_check(cache, "weft_gpt_feed", tokens, count, logits));
     if (!weft__recurrent_vocab(cache->gpt)) return feed_steps(cache, tokens, count, false, logits);
@@ -321,7 +322,7 @@ weft_status weft_gpt_feed(weft_gpt_cache *cache, const int32_t *tokens, int64_t 
     return WEFT_OK;
 }
 
-weft_status weft_gpt_feed_all(weft_gpt_cache *cache, const int32_t *tokens, int64_t count, float *logits) {
+weft_status weft_gpt_feed_all(weft_decode_state *cache, const int32_t *tokens, int64_t count, float *logits) {
     WEFT_NEED(NULL, cache);
     WEFT_TRY(weft__gpt_feed_check(cache, "weft_gpt_feed_all", tokens, count, logits));
     if (weft__recurrent_vocab(cache->gpt))

@@ -6,13 +6,13 @@
 #include "nn/decode.h"
 
 /* Are the next caches, on other devices, of the same models? */
-static bool same_chain(const weft_gpt_cache *a, const weft_gpt_cache *b) {
+static bool same_chain(const weft_decode_state *a, const weft_decode_state *b) {
     for (; a && b && a->gpt == b->gpt; a = a->next) b = b->next;
     return !a && !b;
 }
 
 /* Checks the caches and tokens. */
-static weft_status many_check(weft_context *ctx, weft_gpt_cache *const *caches, int64_t count,
+static weft_status many_check(weft_context *ctx, weft_decode_state *const *caches, int64_t count,
                               const int32_t *tokens, const float *logits) {
     for (int64_t i = 0; i < count; i++) {
         const int32_t none = 0;
@@ -41,10 +41,11 @@ static weft_status many_check(weft_context *ctx, weft_gpt_cache *const *caches, 
     return WEFT_OK;
 }
 
-static weft_status run_next(weft_gpt_cache *const *caches, int64_t count, weft_tensor *hidden, float *logits);
+static weft_status run_next(weft_decode_state *const *caches, int64_t count, weft_tensor *hidden,
+                            float *logits);
 
 /* Records and runs a step of all caches on their tokens (1, count), or on the hidden states of these. */
-static weft_status run_texts(weft_gpt_cache *const *caches, int64_t count, weft_tensor *input,
+static weft_status run_texts(weft_decode_state *const *caches, int64_t count, weft_tensor *input,
                              float *logits) {
     weft_context *ctx = caches[0]->ctx;
     int32_t positions[WEFT__DECODE_MOST];
@@ -64,9 +65,9 @@ static weft_status run_texts(weft_gpt_cache *const *caches, int64_t count, weft_
 }
 
 /* Runs the blocks that follow on another device. */
-static weft_status run_next(weft_gpt_cache *const *caches, int64_t count, weft_tensor *hidden,
+static weft_status run_next(weft_decode_state *const *caches, int64_t count, weft_tensor *hidden,
                             float *logits) {
-    weft_gpt_cache *next[WEFT__DECODE_MOST] = {NULL};
+    weft_decode_state *next[WEFT__DECODE_MOST] = {NULL};
     weft_tensor *there = NULL;
     for (int64_t i = 0; i < count; i++) next[i] = caches[i]->next;
     weft_scope *scope = weft_scope_open(next[0]->ctx);
@@ -85,7 +86,7 @@ static weft_tensor *tokens_of(weft_context *ctx, int64_t count, const int32_t *t
 }
 
 /* Runs the step in a scope. One text takes the program of weft_gpt_feed. */
-static weft_status feed_texts(weft_gpt_cache *const *caches, int64_t count, const int32_t *tokens,
+static weft_status feed_texts(weft_decode_state *const *caches, int64_t count, const int32_t *tokens,
                               float *logits) {
     if (count == 1) return tokens[0] < 0 ? WEFT_OK : weft_gpt_feed(caches[0], tokens, 1, logits);
     weft_scope *scope = weft_scope_open(caches[0]->ctx);
@@ -100,7 +101,7 @@ static weft_status feed_texts(weft_gpt_cache *const *caches, int64_t count, cons
     return status;
 }
 
-static weft_status feed_states(weft_gpt_cache *const *caches, int64_t count, const int32_t *tokens,
+static weft_status feed_states(weft_decode_state *const *caches, int64_t count, const int32_t *tokens,
                                float *logits) {
     weft_states *states[WEFT__DECODE_MOST] = {NULL};
     for (int64_t i = 0; i < count; i++) states[i] = &caches[i]->states;
@@ -109,9 +110,9 @@ static weft_status feed_states(weft_gpt_cache *const *caches, int64_t count, con
     return WEFT_OK;
 }
 
-weft_status weft_gpt_feed_many(weft_gpt_cache *const *caches, int64_t count, const int32_t *tokens,
+weft_status weft_gpt_feed_many(weft_decode_state *const *caches, int64_t count, const int32_t *tokens,
                                float *logits) {
-    weft_gpt_cache *taking[WEFT__DECODE_MOST];
+    weft_decode_state *taking[WEFT__DECODE_MOST];
     int32_t ids[WEFT__DECODE_MOST];
     int64_t places[WEFT__DECODE_MOST], n = 0;
     WEFT_NEED(NULL, caches);

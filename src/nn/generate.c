@@ -5,11 +5,11 @@
 #include "nn/module.h"
 #include "nn/speculate.h"
 
-static weft_status generate_run(weft__generation *g, weft_gpt_cache *cache, float *logits) {
+static weft_status generate_run(weft__generation *g, weft_decode_state *cache, float *logits) {
     if (g->options->keep_cache)
-        g->fed = weft_gpt_cache_keep(cache, g->ids, g->count - 1); /* the last one gives the logits */
+        g->fed = weft_decode_state_keep(cache, g->ids, g->count - 1); /* the last one gives the logits */
     else
-        weft_gpt_cache_reset(cache);
+        weft_decode_state_reset(cache);
     WEFT_TRY(weft__generation_begin(g));
     if (g->options->draft) WEFT_TRY(weft__speculate(g, cache));
     while (!g->over) {
@@ -19,7 +19,7 @@ static weft_status generate_run(weft__generation *g, weft_gpt_cache *cache, floa
     return weft__generation_finish(g);
 }
 
-weft_status weft_generate(weft_gpt_cache *cache, const weft_tokenizer *tokenizer,
+weft_status weft_generate(weft_decode_state *cache, const weft_tokenizer *tokenizer,
                           const weft_generate_options *options, weft_text_fn emit, void *user) {
     static const weft_generate_options defaults = {0};
     WEFT_NEED(NULL, cache);

@@ -11,7 +11,7 @@ enum { DEFAULT_ROWS = 8 };
 
 typedef struct member {
     weft__generation g;
-    weft_gpt_cache *cache; /* of the first part; those of the others follow */
+    weft_decode_state *cache; /* of the first part; those of the others follow */
     bool busy;
     size_t index; /* of its prompt */
     weft__buffer text;
@@ -59,7 +59,7 @@ static weft_status many_end(many *b, member *m) {
                                    .tokens = m->g.count - m->g.prompt,
                                    .ended = m->g.ended || m->g.stopped};
     weft__generation_close(&m->g);
-    weft_gpt_cache_reset(m->cache);
+    weft_decode_state_reset(m->cache);
     m->busy = false;
     const weft_status status = b->done(b->user, &result);
     b->refused = status != WEFT_OK;
@@ -104,11 +104,11 @@ static void many_choose(many *b) {
 }
 
 static weft_status many_step(many *b) {
-    weft_gpt_cache *caches[WEFT__DECODE_MOST];
+    weft_decode_state *caches[WEFT__DECODE_MOST];
     int32_t tokens[WEFT__DECODE_MOST];
     for (int64_t i = 0; i < b->steps; i++) {
         const member *m = b->stepping[i];
-        const bool fits = weft_gpt_cache_length(m->cache) < weft_gpt_cache_capacity(m->cache);
+        const bool fits = weft_decode_state_length(m->cache) < weft_decode_state_capacity(m->cache);
         caches[i] = m->cache;
         tokens[i] = m->busy && fits ? m->g.ids[m->g.count - 1] : -1;
     }
@@ -160,20 +160,20 @@ static int64_t many_capacity(const many *b, const weft_gpt_options *o) {
     return o ? most : 0;
 }
 
-static void free_chain(weft_gpt_cache *cache) {
+static void free_chain(weft_decode_state *cache) {
     while (cache) {
-        weft_gpt_cache *next = cache->next;
-        weft_gpt_cache_free(cache);
+        weft_decode_state *next = cache->next;
+        weft_decode_state_free(cache);
         cache = next;
     }
 }
 
 /* Makes the caches of a member, one for each part of the model. */
 static weft_status make_chain(weft_module *const *parts, size_t count, int64_t capacity,
-                              weft_gpt_cache **first) {
-    weft_gpt_cache *last = NULL;
+                              weft_decode_state **first) {
+    weft_decode_state *last = NULL;
     for (size_t i = 0; i < count; i++) {
-        weft_gpt_cache *cache = weft_gpt_cache_new_sized(parts[i], capacity);
+        weft_decode_state *cache = weft_decode_state_new_sized(parts[i], capacity);
         if (!cache) return weft_last_status(parts[i]->ctx);
         if (last)
             weft__gpt_cache_link(last, cache);

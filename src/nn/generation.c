@@ -252,12 +252,12 @@ void weft__generation_close(weft__generation *g) {
     g->ids = NULL;
 }
 
-weft_status weft__generation_feed(weft__generation *g, weft_gpt_cache *cache, float *logits) {
-    const int64_t capacity = weft_gpt_cache_capacity(cache);
+weft_status weft__generation_feed(weft__generation *g, weft_decode_state *cache, float *logits) {
+    const int64_t capacity = weft_decode_state_capacity(cache);
     int64_t fresh = g->count - g->fed;
-    if (weft_gpt_cache_length(cache) + fresh > capacity) {
+    if (weft_decode_state_length(cache) + fresh > capacity) {
         const int64_t kept = capacity / 2 > 0 ? capacity / 2 : 1;
-        weft_gpt_cache_reset(cache);
+        weft_decode_state_reset(cache);
         fresh = weft__smaller(g->count, kept);
     }
     WEFT_TRY(weft_gpt_feed(cache, g->ids + g->count - fresh, fresh, logits));

@@ -50,7 +50,7 @@ void weft__generation_close(weft__generation *g);
 
 /* Gives the tokens that are not fed yet to a cache, and writes the logits that follow. If the cache has no
  * room, it restarts with the newest half of the context. */
-weft_status weft__generation_feed(weft__generation *g, weft_gpt_cache *cache, float *logits);
+weft_status weft__generation_feed(weft__generation *g, weft_decode_state *cache, float *logits);
 
 /* ---- generate_many.c ---- */
 

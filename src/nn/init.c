@@ -115,7 +115,7 @@ static void draw_values(weft_context *ctx, const void *with, void *values) {
 }
 
 weft_tensor *weft__init_variable(weft_context *ctx, const weft__parameter *p, uint64_t stream) {
-    if (p->init.kind == WEFT_INIT_ZEROS || ctx->device->blank)
+    if (p->init.kind == WEFT_INIT_ZEROS || ctx->device->computes_nothing)
         return weft_variable_new(ctx, p->full, p->dtype, p->rank, p->shape, NULL);
     double scale;
     if (distribution(p, &scale) != FILL && !weft_dtype_is_float(weft__part_dtype(p->dtype)))

@@ -181,14 +181,14 @@ void weft__gpt_kept(const weft_module *gpt, int64_t *first, int64_t *end);
 /* Lets a cache pass the hidden states of its GPT on to `next`, the cache of the GPT with the next blocks, on
  * another device. The first cache of such a chain stands for all: it is fed, cut and reset. Each is freed by
  * itself. */
-void weft__gpt_cache_link(weft_gpt_cache *cache, weft_gpt_cache *next);
+void weft__gpt_cache_link(weft_decode_state *cache, weft_decode_state *next);
 /* The context of a cache, and the number of its logits (0 after its model was freed). */
-weft_context *weft__gpt_cache_context(const weft_gpt_cache *cache);
-int64_t weft__gpt_cache_vocab(const weft_gpt_cache *cache);
+weft_context *weft__gpt_cache_context(const weft_decode_state *cache);
+int64_t weft__gpt_cache_vocab(const weft_decode_state *cache);
 /* Keeps the first `length` tokens of a cache, at most as many as it has. Not for a recurrent model. */
-void weft__gpt_cache_cut(weft_gpt_cache *cache, int64_t length);
+void weft__gpt_cache_cut(weft_decode_state *cache, int64_t length);
 /* Whether it is not of a recurrent model. */
-bool weft__gpt_cache_cuts(const weft_gpt_cache *cache);
+bool weft__gpt_cache_cuts(const weft_decode_state *cache);
 
 /* Whether a module is an adapter of a linear layer. */
 bool weft__is_lora(const weft_module *m);
@@ -220,11 +220,11 @@ void weft__penalize(float *logits, int64_t count, const int32_t *ids, int64_t n,
 
 /* Records a step of decoding with the caches of a GPT: the logits in f32 that follow the tokens (1, n).
  * position: the number of tokens before, an i32 scalar. last: as in weft__decode_step. */
-weft_tensor *weft__gpt_cache_record(weft_gpt_cache *cache, weft_tensor *tokens, weft_tensor *position,
+weft_tensor *weft__gpt_cache_record(weft_decode_state *cache, weft_tensor *tokens, weft_tensor *position,
                                     weft_tensor *last);
 /* Returns state i of the caches, and its value after the step that was recorded last. False: there is no
  * state i. */
-bool weft__gpt_cache_state(const weft_gpt_cache *cache, int64_t i, weft_tensor **variable,
+bool weft__gpt_cache_state(const weft_decode_state *cache, int64_t i, weft_tensor **variable,
                            weft_tensor **next);
 
 /* The options that a GPT was made with; NULL if the module is no GPT. */

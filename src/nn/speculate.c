@@ -26,7 +26,7 @@ enum { DEFAULT_PROPOSED = 4 };
 typedef struct speculation {
     weft__generation *g;
     weft__sampling how;
-    weft_gpt_cache *cache, *draft;
+    weft_decode_state *cache, *draft;
     int64_t rows;        /* logits of the model */
     int64_t most;        /* tokens of a proposal */
     int64_t read;        /* so many of g->ids are in the cache of the draft */
@@ -96,10 +96,10 @@ static weft_status draft_reads(speculation *s, int64_t count, float **logits) {
 /* Lets the draft propose up to `most` tokens. They follow the text in g->ids; *count gets their number. */
 static weft_status propose(speculation *s, int64_t most, int64_t *count) {
     weft__generation *g = s->g;
-    const int64_t capacity = weft_gpt_cache_capacity(s->draft), half = capacity > 1 ? capacity / 2 : 1;
+    const int64_t capacity = weft_decode_state_capacity(s->draft), half = capacity > 1 ? capacity / 2 : 1;
     float *logits;
-    if (weft_gpt_cache_length(s->draft) + g->count - s->read + most - 1 > capacity) {
-        weft_gpt_cache_reset(s->draft); /* it goes on with the newest half of its context */
+    if (weft_decode_state_length(s->draft) + g->count - s->read + most - 1 > capacity) {
+        weft_decode_state_reset(s->draft); /* it goes on with the newest half of its context */
         s->read = g->count - weft__smaller(g->count, half);
         most = weft__smaller(most, capacity - half + 1);
     }
@@ -116,7 +116,7 @@ static weft_status propose(speculation *s, int64_t most, int64_t *count) {
 /* Checks `count` proposed tokens in one step, and takes those that are accepted and one more. */
 static weft_status check(speculation *s, int64_t count) {
     weft__generation *g = s->g;
-    const int64_t before = weft_gpt_cache_length(s->cache), text = g->count;
+    const int64_t before = weft_decode_state_length(s->cache), text = g->count;
     int64_t accepted = 0;
     WEFT_TRY(weft_gpt_feed_all(s->cache, g->ids + text - 1, count + 1, s->logits));
     for (bool same = true; same && !g->over;) {
@@ -131,7 +131,7 @@ static weft_status check(speculation *s, int64_t count) {
     weft__gpt_cache_cut(s->cache, before + 1 + accepted);
     g->fed = text + accepted;
     if (s->read > text + accepted) {
-        weft__gpt_cache_cut(s->draft, weft_gpt_cache_length(s->draft) - (s->read - text - accepted));
+        weft__gpt_cache_cut(s->draft, weft_decode_state_length(s->draft) - (s->read - text - accepted));
         s->read = text + accepted;
     }
     if (g->options->drafted) {
@@ -143,7 +143,7 @@ static weft_status check(speculation *s, int64_t count) {
 
 static weft_status speculate_round(speculation *s) {
     weft__generation *g = s->g;
-    const int64_t room = weft_gpt_cache_capacity(s->cache) - weft_gpt_cache_length(s->cache) - 1;
+    const int64_t room = weft_decode_state_capacity(s->cache) - weft_decode_state_length(s->cache) - 1;
     const int64_t left = g->options->tokens - (g->count - g->prompt) - 1;
     const int64_t most = weft__smaller(s->most, weft__smaller(room, left));
     int64_t count = 0;
@@ -194,7 +194,7 @@ static weft_status speculate_check(const speculation *s) {
     return WEFT_OK;
 }
 
-weft_status weft__speculate(weft__generation *g, weft_gpt_cache *cache) {
+weft_status weft__speculate(weft__generation *g, weft_decode_state *cache) {
     const weft_generate_options *o = g->options;
     speculation s = {.g = g,
                      .how = {o->temperature, o->top_k, o->top_p, o->min_p},
@@ -204,9 +204,9 @@ weft_status weft__speculate(weft__generation *g, weft_gpt_cache *cache) {
                      .most = o->draft_tokens ? o->draft_tokens : DEFAULT_PROPOSED};
     WEFT_TRY(speculate_check(&s));
     if (o->keep_cache)
-        s.read = weft_gpt_cache_keep(s.draft, g->ids, g->count - 1);
+        s.read = weft_decode_state_keep(s.draft, g->ids, g->count - 1);
     else
-        weft_gpt_cache_reset(s.draft);
+        weft_decode_state_reset(s.draft);
     weft_status status = speculate_open(&s);
     while (status == WEFT_OK && !g->over) status = speculate_round(&s);
     weft__free(g->ctx, s.logits);

@@ -7,6 +7,6 @@
 enum { WEFT__DRAFT_MOST = 7 }; /* so that a check is one step of at most 8 rows */
 
 /* Generates a text that has begun, with g->options->draft. */
-weft_status weft__speculate(weft__generation *g, weft_gpt_cache *cache);
+weft_status weft__speculate(weft__generation *g, weft_decode_state *cache);
 
 #endif

@@ -46,13 +46,13 @@ static void module_gone(void *user) {
     weft_optimizer *opt = user;
     optimizer_release(opt);
     *opt = (weft_optimizer){.ctx = opt->ctx, .kind = opt->kind, .error = (weft_error *)(uintptr_t)&no_module};
-    weft__shell_leave(opt->ctx, &opt->shell);
+    weft__tombstone_leave(opt->ctx, &opt->tombstone);
 }
 
 void weft_optimizer_free(weft_optimizer *opt) {
     if (!is_real(opt)) return;
     if (!opt->module) {
-        weft__shell_free(opt->ctx, &opt->shell);
+        weft__tombstone_free(opt->ctx, &opt->tombstone);
         return;
     }
     weft_module_cancel_free(opt->module, module_gone, opt);

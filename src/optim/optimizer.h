@@ -130,9 +130,9 @@ typedef struct weft__scaling {
 enum { WEFT__SCALING_STATES = 3 };
 
 struct weft_optimizer {
-    weft_shell shell;
+    weft_tombstone tombstone;
     weft_context *ctx;
-    weft_module *module; /* NULL after it was freed; then only the shell of the optimizer is left */
+    weft_module *module; /* NULL after it was freed; then only the tombstone is left */
     weft__optimizer_kind kind;
     weft__hyper hyper;
     weft_schedule schedule;

@@ -55,7 +55,7 @@ static weft_status prepare(weft_optimizer *opt, weft_tensor *loss) {
     return weft__optimizer_layout(opt);
 }
 
-static weft_status foretell(void *user, int runs) { return weft__optimizer_numbers(user, (uint64_t)runs); }
+static weft_status set_later(void *user, int runs) { return weft__optimizer_numbers(user, (uint64_t)runs); }
 
 /* ---- the parts of a step ---- */
 
@@ -120,14 +120,14 @@ static weft_status step_run(weft_optimizer *opt, weft_tensor *loss, const weft__
     weft__hash_u64(&key, (uint64_t)(part->put + 1));
     weft__hash_u64(&key, (uint64_t)part->own << 1 | part->exchange);
     weft__hash_u64(&key, part->update ? (uint64_t)parts : 0);
-    const weft__ahead ahead = {foretell, opt};
+    const weft__later_scalars later = {set_later, opt};
     weft_derivation derivation = {.roots = &loss,
                                   .n_roots = loss ? 1 : 0,
                                   .key = key,
                                   .build = step_build,
                                   .evaluated = step_evaluated,
                                   .user = &p,
-                                  .ahead = part->update ? &ahead : NULL}; /* runs once in each step */
+                                  .later = part->update ? &later : NULL}; /* runs once in each step */
     return wanted ? weft__derive_plan(opt->ctx, &derivation, wanted)
                   : weft__derive_run(opt->ctx, &derivation);
 }
@@ -214,34 +214,34 @@ weft_status weft_optimizer_step(weft_optimizer *opt, weft_tensor *loss) {
     return last_micro_batch(opt, loss, 0);
 }
 
-weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, int k, int of) {
+weft_status weft_optimizer_accumulate(weft_optimizer *opt, weft_tensor *loss, int index, int count) {
     WEFT_NEED(NULL, opt);
     WEFT_NEED(opt->ctx, loss);
     WEFT_TRY(weft_optimizer_status(opt));
-    if (of < 1 || k < 0 || k >= of || (k != 0 && k != opt->next_part))
+    if (count < 1 || index < 0 || index >= count || (index != 0 && index != opt->next_part))
         return weft__fail(
             opt->ctx, WEFT_ERR_ARGUMENT,
             "%s: micro-batch %d of %d: micro-batches are numbered 0, 1, ... in order, and the next one is %d",
-            weft_optimizer_kind(opt), k, of, opt->next_part);
-    if (of == 1) return weft_optimizer_step(opt, loss);
-    if (k == 0) opt->next_part = 0;
+            weft_optimizer_kind(opt), index, count, opt->next_part);
+    if (count == 1) return weft_optimizer_step(opt, loss);
+    if (index == 0) opt->next_part = 0;
     WEFT_TRY(prepare(opt, loss));
-    if (k == of - 1) return last_micro_batch(opt, loss, k);
-    const weft__part part = next_micro_batch(opt, k);
+    if (index == count - 1) return last_micro_batch(opt, loss, index);
+    const weft__part part = next_micro_batch(opt, index);
     weft__process_group_purpose(opt->group, opt->steps + 1, "the gradients");
-    WEFT_TRY(step_run(opt, loss, &part, of, NULL));
-    opt->next_part = k + 1;
+    WEFT_TRY(step_run(opt, loss, &part, count, NULL));
+    opt->next_part = index + 1;
     opt->ctx->random.micro_batch =
-        (uint64_t)weft_optimizer_batch_number(opt, k + 1, of); /* of nodes recorded next */
+        (uint64_t)weft_optimizer_batch_number(opt, index + 1, count); /* of nodes recorded next */
     return WEFT_OK;
 }
 
 /* ---- steps that several optimizers share ---- */
 
-int weft_optimizer_batch_number(const weft_optimizer *opt, int k, int of) {
-    if (!opt) return k;
+int weft_optimizer_batch_number(const weft_optimizer *opt, int index, int count) {
+    if (!opt) return index;
     const int rank = weft_process_group_rank(opt->group), size = weft_process_group_size(opt->group);
-    return weft__optimizer_divides_gradients(opt) ? k * size + rank : rank * of + k;
+    return weft__optimizer_divides_gradients(opt) ? index * size + rank : rank * count + index;
 }
 
 weft_status weft_optimizer_micro_batch(weft_optimizer *opt, int k) {
@@ -553,15 +553,15 @@ static bool settled(const weft_optimizer *opt, const weft_program *program) {
 weft_status weft_optimizer_run_many(weft_optimizer *opt, weft_program *program, uint64_t steps) {
     WEFT_NEED(NULL, opt);
     WEFT_NEED(opt->ctx, program);
-    const weft__ahead ahead = {foretell, opt};
+    const weft__later_scalars later = {set_later, opt};
     while (steps > 0) {
         WEFT_TRY(weft_optimizer_status(opt));
         WEFT_TRY(weft__optimizer_layout(opt));
         WEFT_TRY(weft__optimizer_numbers(opt, 0));
         const bool same = steps > 1 && settled(opt, program);
-        const int most = same ? 1 << 20 /* so that a fault is reported soon */ : weft__run_ahead(program);
+        const int most = same ? 1 << 20 /* so that a fault is reported soon */ : weft__runs_at_once(program);
         const int times = steps < (uint64_t)most ? (int)steps : most;
-        WEFT_TRY(weft__run_times(program, same ? NULL : &ahead, times));
+        WEFT_TRY(weft__run_times(program, same ? NULL : &later, times));
         steps_done(opt, (uint64_t)times);
         steps -= (uint64_t)times;
     }

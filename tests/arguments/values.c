@@ -19,7 +19,7 @@ static struct {
     weft_defined_op *op;
     weft_module *module, *other_module, *gpt, *lstm, *recurrent_lm;
     weft_optimizer *optimizer, *other_optimizer;
-    weft_gpt_cache *cache;
+    weft_decode_state *cache;
     weft_loader *loader;
     weft_tokens *tokens;
     weft_image_folder images;
@@ -278,12 +278,14 @@ weft_optimizer **good_optimizers(void) {
     return COPIES(weft_optimizer *, {good_optimizer()});
 }
 
-weft_gpt_cache *good_gpt_cache(void) {
-    if (!made.cache) made.cache = weft_gpt_cache_new(good_gpt());
+weft_decode_state *good_decode_state(void) {
+    if (!made.cache) made.cache = weft_decode_state_new(good_gpt());
     return made.cache;
 }
 
-weft_gpt_cache *const *good_gpt_caches(void) { return COPIES(weft_gpt_cache *, {good_gpt_cache()}); }
+weft_decode_state *const *good_decode_states(void) {
+    return COPIES(weft_decode_state *, {good_decode_state()});
+}
 
 weft_program *good_held(void) {
     if (!made.held) MUST(weft_optimizer_hold(good_optimizer(), good_loss(), &made.held));

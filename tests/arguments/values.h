@@ -79,8 +79,8 @@ weft_module **good_modules(void);
 weft_optimizer *good_optimizer(void);
 weft_optimizer *good_other_optimizer(void);
 weft_optimizer **good_optimizers(void);
-weft_gpt_cache *good_gpt_cache(void);
-weft_gpt_cache *const *good_gpt_caches(void);
+weft_decode_state *good_decode_state(void);
+weft_decode_state *const *good_decode_states(void);
 weft_program *good_held(void); /* a step of good_optimizer */
 
 /* ---- data and files ---- */

@@ -57,10 +57,10 @@ static weft_status step(weft_context *ctx, const model *m, weft_module *module) 
 static weft_status decode(const model *m, weft_module *module) {
     const int32_t tokens[] = {1, 2, 3};
     float *logits = calloc((size_t)m->gpt.vocab, sizeof *logits);
-    weft_gpt_cache *cache = weft_gpt_cache_new(module);
+    weft_decode_state *cache = weft_decode_state_new(module);
     weft_status status = cache && logits ? weft_gpt_feed(cache, tokens, 3, logits) : WEFT_ERR_OOM;
     if (status == WEFT_OK) status = weft_gpt_feed(cache, tokens, 1, logits);
-    weft_gpt_cache_free(cache);
+    weft_decode_state_free(cache);
     free(logits);
     return status;
 }

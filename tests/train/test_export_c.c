@@ -118,10 +118,11 @@ static void *load(const model_case *c) {
     return handle;
 }
 
-static void open_run(const char *name, weft__use *use) {
+static void open_run(const char *name, weft__opened_model *opened) {
     char run[4200];
     snprintf(run, sizeof run, "%s/%s", scratch, name);
-    assert_int_equal(weft__use_open(run, &(weft__use_options){.device = "cpu", .precision = "f32"}, use),
+    assert_int_equal(weft__opened_model_open(
+                         run, &(weft__opened_model_options){.device = "cpu", .precision = "f32"}, opened),
                      WEFT_OK);
 }
 
@@ -165,24 +166,24 @@ static void compare(const char *name, const float *got, const float *wanted, int
 
 /* What `weft predict` computes from the model's outputs: probabilities, or numbers in the units of the data.
  */
-static void finish(const weft__use *use, const float *y, float *out) {
-    const int64_t n = use->dataset.outputs;
+static void finish(const weft__opened_model *opened, const float *y, float *out) {
+    const int64_t n = opened->dataset.outputs;
     double most = -HUGE_VAL, sum = 0;
-    if (use->config.task == WEFT__TASK_REGRESSION) {
+    if (opened->config.task == WEFT__TASK_REGRESSION) {
         double values[MOST];
         for (int64_t i = 0; i < n; i++) values[i] = (double)y[i];
-        weft__dataset_unscale(&use->dataset, values, 1);
+        weft__dataset_unscale(&opened->dataset, values, 1);
         for (int64_t i = 0; i < n; i++) out[i] = (float)values[i];
         return;
     }
     const float both[2] = {0, y[0]};
-    if (use->model.loss == WEFT_LOSS_BCE) y = both;
+    if (opened->model.loss == WEFT_LOSS_BCE) y = both;
     for (int64_t i = 0; i < n; i++) most = fmax(most, (double)y[i]);
     for (int64_t i = 0; i < n; i++) sum += exp((double)y[i] - most);
     for (int64_t i = 0; i < n; i++) out[i] = (float)(exp((double)y[i] - most) / sum);
 }
 
-static void check_samples(const model_case *c, void *handle, weft__use *use) {
+static void check_samples(const model_case *c, void *handle, weft__opened_model *opened) {
     void (*forward)(const float *, float *);
     static float in[3072], y[MOST], wanted[MOST], got[MOST];
     weft__inputs inputs;
@@ -190,32 +191,32 @@ static void check_samples(const model_case *c, void *handle, weft__use *use) {
     weft_loader *loader = NULL;
     snprintf(path, sizeof path, "%s/%s", scratch, c->data);
     find(handle, "model_forward", &forward);
-    assert_int_equal(weft__dataset_inputs(use->model.ctx, &use->dataset, &use->config, path, &inputs),
-                     WEFT_OK);
-    const weft_loader_options options = {.batch = 1,
-                                         .in_order = true,
-                                         .scale = use->dataset.scaling.factor,
-                                         .images =
-                                             weft__dataset_images(&use->dataset, &(weft__image_places){0})};
-    assert_int_equal(weft_loader_new(use->model.ctx, &inputs.x, NULL, &options, &loader), WEFT_OK);
+    assert_int_equal(
+        weft__dataset_inputs(opened->model.ctx, &opened->dataset, &opened->config, path, &inputs), WEFT_OK);
+    const weft_loader_options options = {
+        .batch = 1,
+        .in_order = true,
+        .scale = opened->dataset.scaling.factor,
+        .images = weft__dataset_images(&opened->dataset, &(weft__image_places){0})};
+    assert_int_equal(weft_loader_new(opened->model.ctx, &inputs.x, NULL, &options, &loader), WEFT_OK);
     for (int i = 0; i < IMAGES; i++) {
         weft_batch batch;
-        weft_scope *scope = weft_scope_open(use->model.ctx);
+        weft_scope *scope = weft_scope_open(opened->model.ctx);
         assert_int_equal(weft_loader_get(loader, (uint64_t)i, &batch), WEFT_OK);
-        weft_tensor *out = weft_forward(use->model.module, batch.x);
+        weft_tensor *out = weft_forward(opened->model.module, batch.x);
         assert_int_equal(weft_read(out, y, (size_t)weft_numel(out) * sizeof *y), WEFT_OK);
         weft_scope_close(scope);
-        for (int64_t k = 0; k < use->dataset.features; k++)
+        for (int64_t k = 0; k < opened->dataset.features; k++)
             in[k] = strstr(c->data, ".csv") ? rows[i][k] : (float)pixels[i][k];
-        finish(use, y, wanted);
+        finish(opened, y, wanted);
         forward(in, got);
-        compare(c->name, got, wanted, use->dataset.outputs);
+        compare(c->name, got, wanted, opened->dataset.outputs);
     }
     weft_loader_free(loader);
-    weft__inputs_free(use->model.ctx, &inputs);
+    weft__inputs_free(opened->model.ctx, &inputs);
 }
 
-static void check_names(const model_case *c, void *handle, const weft__use *use) {
+static void check_names(const model_case *c, void *handle, const weft__opened_model *opened) {
     const char *const *names;
     int32_t (*best)(const float *);
     const float values[3] = {0.25F, 0.5F, 0.25F};
@@ -223,15 +224,15 @@ static void check_names(const model_case *c, void *handle, const weft__use *use)
         find(handle, "model_columns", &names);
         for (int i = 0; i < 3; i++) assert_string_equal(names[i], columns[i]);
     }
-    if (use->config.task != WEFT__TASK_CLASSIFICATION) return;
+    if (opened->config.task != WEFT__TASK_CLASSIFICATION) return;
     find(handle, "model_classes", &names);
-    for (int64_t i = 0; i < use->dataset.outputs; i++)
-        assert_string_equal(names[i], use->dataset.classes ? use->dataset.classes[i] : i ? "1" : "0");
+    for (int64_t i = 0; i < opened->dataset.outputs; i++)
+        assert_string_equal(names[i], opened->dataset.classes ? opened->dataset.classes[i] : i ? "1" : "0");
     find(handle, "model_best", &best);
     assert_int_equal(best(values), 1);
 }
 
-static void check_text(const model_case *c, void *handle, weft__use *use) {
+static void check_text(const model_case *c, void *handle, weft__opened_model *opened) {
     int (*next)(int32_t, float *), (*forward)(const int32_t *, int32_t, float *);
     void (*restart)(void);
     static float got[MOST], wanted[MOST];
@@ -239,32 +240,33 @@ static void check_text(const model_case *c, void *handle, weft__use *use) {
     find(handle, "model_next", &next);
     find(handle, "model_restart", &restart);
     find(handle, "model_forward", &forward);
-    weft_gpt_cache *cache = weft_gpt_cache_new(use->model.module);
+    weft_decode_state *cache = weft_decode_state_new(opened->model.module);
     assert_non_null(cache);
     for (int round = 0; round < 2; round++) { /* nothing of a text remains after it */
-        weft_gpt_cache_reset(cache);
+        weft_decode_state_reset(cache);
         restart();
         for (int i = 0; i < 12; i++) {
-            tokens[i] = (i * 5 + round) % (int32_t)use->dataset.tokens.vocabulary;
+            tokens[i] = (i * 5 + round) % (int32_t)opened->dataset.tokens.vocabulary;
             assert_int_equal(weft_gpt_feed(cache, &tokens[i], 1, wanted), WEFT_OK);
             assert_int_equal(next(tokens[i], got), 0);
-            compare(c->name, got, wanted, use->model.rows);
+            compare(c->name, got, wanted, opened->model.rows);
         }
     }
     assert_int_equal(next(-1, got), 1);
-    assert_int_equal(next((int32_t)use->model.rows, got), 1);
-    assert_int_equal(next(0, got), weft_gpt_cache_capacity(cache) == 12 ? 2 : 0);
+    assert_int_equal(next((int32_t)opened->model.rows, got), 1);
+    assert_int_equal(next(0, got), weft_decode_state_capacity(cache) == 12 ? 2 : 0);
     assert_int_equal(forward(tokens, 12, got), 0);
-    compare(c->name, got, wanted, use->model.rows);
-    weft_gpt_cache_free(cache);
+    compare(c->name, got, wanted, opened->model.rows);
+    weft_decode_state_free(cache);
     const struct {
         int32_t bytes;
         const char *text;
     } * table;
     find(handle, "model_tokens", &table);
-    for (int64_t i = 0; i < use->dataset.tokens.vocabulary; i++) {
+    for (int64_t i = 0; i < opened->dataset.tokens.vocabulary; i++) {
         size_t bytes;
-        const char *text = weft_tokenizer_token(weft__dataset_tokenizer(&use->dataset), (int32_t)i, &bytes);
+        const char *text =
+            weft_tokenizer_token(weft__dataset_tokenizer(&opened->dataset), (int32_t)i, &bytes);
         assert_int_equal(table[i].bytes, bytes);
         assert_memory_equal(table[i].text, text, bytes);
     }
@@ -272,17 +274,17 @@ static void check_text(const model_case *c, void *handle, weft__use *use) {
 
 static void test_case(void **state) {
     const model_case *c = *state;
-    weft__use use;
+    weft__opened_model opened;
     void *handle = load(c);
     open_weights(c, handle);
-    open_run(c->name, &use);
-    if (use.config.task == WEFT__TASK_LANGUAGE_MODEL) {
-        check_text(c, handle, &use);
+    open_run(c->name, &opened);
+    if (opened.config.task == WEFT__TASK_LANGUAGE_MODEL) {
+        check_text(c, handle, &opened);
     } else {
-        check_samples(c, handle, &use);
-        check_names(c, handle, &use);
+        check_samples(c, handle, &opened);
+        check_names(c, handle, &opened);
     }
-    weft__use_close(&use);
+    weft__opened_model_close(&opened);
     dlclose(handle);
 }
 

@@ -211,7 +211,7 @@ static void open_weights(const learn_case *c, void *handle) {
 typedef struct pair {
     const learn_case *c;
     void *handle;
-    weft__use use;
+    weft__opened_model opened;
     weft_loader *loader; /* of tables and images */
     weft__inputs inputs;
     weft_array y;
@@ -224,20 +224,21 @@ typedef struct pair {
 
 static void open_text(pair *p) {
     p->samples = p->c->batch; /* the batches are made from the number of the step */
-    p->classes = calloc((size_t)(p->c->batch * (p->use.config.model_context + 1)), sizeof *p->classes);
+    p->classes = calloc((size_t)(p->c->batch * (p->opened.config.model_context + 1)), sizeof *p->classes);
     assert_non_null(p->classes);
     if (strstr(p->c->kind.settings, STREAMS)) /* exported states begin with 0 */
-        assert_int_equal(weft_streams_restart(p->use.model.module), WEFT_OK);
+        assert_int_equal(weft_streams_restart(p->opened.model.module), WEFT_OK);
 }
 
 /* Reads the inputs as weft predict does, and makes the targets as training does. */
 static void open_samples(pair *p) {
-    const weft__dataset *d = &p->use.dataset;
+    const weft__dataset *d = &p->opened.dataset;
     char path[4200];
     const bool table = strstr(p->c->kind.data, ".csv") != NULL;
-    const bool classes = p->use.config.task == WEFT__TASK_CLASSIFICATION;
+    const bool classes = p->opened.config.task == WEFT__TASK_CLASSIFICATION;
     snprintf(path, sizeof path, "%s/%s", scratch, p->c->kind.data);
-    assert_int_equal(weft__dataset_inputs(p->use.model.ctx, d, &p->use.config, path, &p->inputs), WEFT_OK);
+    assert_int_equal(weft__dataset_inputs(p->opened.model.ctx, d, &p->opened.config, path, &p->inputs),
+                     WEFT_OK);
     p->samples = p->inputs.x.shape[0];
     p->in = calloc((size_t)(p->samples * d->features), sizeof *p->in);
     p->classes = calloc((size_t)p->samples, sizeof *p->classes);
@@ -262,7 +263,8 @@ static void open_samples(pair *p) {
                                          .in_order = true,
                                          .scale = d->scaling.factor,
                                          .images = weft__dataset_images(d, &(weft__image_places){0})};
-    assert_int_equal(weft_loader_new(p->use.model.ctx, &p->inputs.x, &p->y, &options, &p->loader), WEFT_OK);
+    assert_int_equal(weft_loader_new(p->opened.model.ctx, &p->inputs.x, &p->y, &options, &p->loader),
+                     WEFT_OK);
 }
 
 static void pair_open(pair *p, const learn_case *c) {
@@ -271,10 +273,10 @@ static void pair_open(pair *p, const learn_case *c) {
     open_weights(c, p->handle);
     snprintf(run, sizeof run, "%s/%s", scratch, c->name);
     const bool data = strstr(c->more, "ridge") || strstr(c->more, "weights");
-    const weft__use_options options = {
+    const weft__opened_model_options options = {
         .device = "cpu", .precision = "f32", .trains = true, .with_data = data};
-    assert_int_equal(weft__use_open(run, &options, &p->use), WEFT_OK);
-    if (p->use.config.task == WEFT__TASK_LANGUAGE_MODEL)
+    assert_int_equal(weft__opened_model_open(run, &options, &p->opened), WEFT_OK);
+    if (p->opened.config.task == WEFT__TASK_LANGUAGE_MODEL)
         open_text(p);
     else
         open_samples(p);
@@ -284,30 +286,30 @@ static void pair_open(pair *p, const learn_case *c) {
 
 static void pair_close(pair *p) {
     weft_loader_free(p->loader);
-    weft__inputs_free(p->use.model.ctx, &p->inputs);
+    weft__inputs_free(p->opened.model.ctx, &p->inputs);
     free(p->in), free(p->classes), free(p->numbers), free(p->slack);
-    weft__use_close(&p->use);
+    weft__opened_model_close(&p->opened);
     dlclose(p->handle);
 }
 
 /* Fills the texts of a step. */
 static void write_texts(const pair *p, int step) {
-    const int64_t window = p->use.config.model_context + 1;
+    const int64_t window = p->opened.config.model_context + 1;
     for (int64_t i = 0; i < p->c->batch * window; i++)
-        p->classes[i] = (int32_t)((i * 7 + i * i / 5 + 3 * step) % p->use.dataset.tokens.vocabulary);
+        p->classes[i] = (int32_t)((i * 7 + i * i / 5 + 3 * step) % p->opened.dataset.tokens.vocabulary);
 }
 
 static weft_tensor *text_part(const pair *p, int64_t first) {
     static int32_t part[MOST];
-    const int64_t context = p->use.config.model_context, shape[2] = {p->c->batch, context};
+    const int64_t context = p->opened.config.model_context, shape[2] = {p->c->batch, context};
     for (int64_t b = 0; b < p->c->batch; b++)
         memcpy(part + b * context, p->classes + b * (context + 1) + first, (size_t)context * sizeof *part);
-    return weft_from(p->use.model.ctx, WEFT_I32, 2, shape, part);
+    return weft_from(p->opened.model.ctx, WEFT_I32, 2, shape, part);
 }
 
 /* Makes a step with the library. Returns the loss. */
 static double learn_here(pair *p, int step, float rate) {
-    weft__model *m = &p->use.model;
+    weft__model *m = &p->opened.model;
     weft_batch batch = {0};
     weft_tensor *loss;
     weft_scope *scope = weft_scope_open(m->ctx);
@@ -319,7 +321,7 @@ static double learn_here(pair *p, int step, float rate) {
     }
     assert_null(batch.mask);
     weft_module_set_training(m->module, true);
-    assert_int_equal(weft__model_loss(m, &p->use.config, &p->use.dataset, &batch, &loss), WEFT_OK);
+    assert_int_equal(weft__model_loss(m, &p->opened.config, &p->opened.dataset, &batch, &loss), WEFT_OK);
     weft_module_set_training(m->module, false);
     assert_int_equal(weft_optimizer_set_lr(m->optimizer, (double)rate), WEFT_OK);
     assert_int_equal(weft_optimizer_step(m->optimizer, loss), WEFT_OK);
@@ -332,7 +334,7 @@ static double learn_here(pair *p, int step, float rate) {
 static float learn_there(const pair *p, int step, float rate) {
     float (*classes)(const float *, const int32_t *, float), (*numbers)(const float *, const float *, float),
         (*texts)(const int32_t *, float), (*inputs)(const float *, float);
-    const weft__dataset *d = &p->use.dataset;
+    const weft__dataset *d = &p->opened.dataset;
     if (!p->loader) {
         find(p->handle, "model_train", &texts);
         return texts(p->classes, rate);
@@ -343,7 +345,7 @@ static float learn_there(const pair *p, int step, float rate) {
         find(p->handle, "model_train", &inputs);
         return inputs(in, rate);
     }
-    if (p->use.config.task == WEFT__TASK_CLASSIFICATION) {
+    if (p->opened.config.task == WEFT__TASK_CLASSIFICATION) {
         find(p->handle, "model_train", &classes);
         return classes(in, p->classes + first, rate);
     }
@@ -379,8 +381,8 @@ typedef struct parameter {
  * one. Elements whose gradient is only rounding may differ by whole steps: the bias of keys is one, since
  * softmax does not change if all scores of a query do. */
 static void add_slack(pair *p, double rate) {
-    const weft__config *config = &p->use.config;
-    weft_optimizer *opt = p->use.model.optimizer;
+    const weft__config *config = &p->opened.config;
+    weft_optimizer *opt = p->opened.model.optimizer;
     const double n = p->loader ? p->c->batch : (double)(p->c->batch * config->model_context),
                  t = (double)weft_optimizer_steps(opt);
     double factor = rate * sqrt(n) * 0x1p-24;
@@ -390,7 +392,7 @@ static void add_slack(pair *p, double rate) {
     if (config->optimizer_type == WEFT__OPTIMIZER_RMSPROP)
         factor /= (1 - config->optimizer_momentum) * sqrt(1 - pow(config->optimizer_alpha, t));
     float *slack = p->slack;
-    for (size_t i = 0; weft_parameter_get(p->use.model.module, i, &info); i++) {
+    for (size_t i = 0; weft_parameter_get(p->opened.model.module, i, &info); i++) {
         const int64_t count = weft_numel(info.tensor);
         for (size_t k = 0; weft_optimizer_state_get(opt, k, &s); k++) {
             double largest = 0;
@@ -408,13 +410,13 @@ static void add_slack(pair *p, double rate) {
 static double compare_parameters(const pair *p) {
     static float wanted[MOST << 4];
     const parameter *list;
-    const size_t count = weft_parameter_count(p->use.model.module);
+    const size_t count = weft_parameter_count(p->opened.model.module);
     const float *slack = p->slack;
     double most = 0;
     find(p->handle, "model_parameters", &list);
     for (size_t i = 0; i < count; i++) {
         weft_parameter_info info;
-        assert_true(weft_parameter_get(p->use.model.module, i, &info));
+        assert_true(weft_parameter_get(p->opened.model.module, i, &info));
         assert_string_equal(list[i].name, info.name);
         assert_int_equal(list[i].count, weft_numel(info.tensor));
         assert_int_equal(list[i].rank, weft_rank(info.tensor));
@@ -437,12 +439,12 @@ static float rate_of(const pair *p, int step) { return (float)(p->c->rate * (1 +
 /* A wrong class or token changes nothing. */
 static void refuse_bad(const pair *p) {
     int32_t *last =
-        p->classes + (p->loader ? p->c->batch : p->c->batch * (p->use.config.model_context + 1)) - 1;
+        p->classes + (p->loader ? p->c->batch : p->c->batch * (p->opened.config.model_context + 1)) - 1;
     const int32_t kept = *last;
-    if (p->use.config.task == WEFT__TASK_REGRESSION) return;
+    if (p->opened.config.task == WEFT__TASK_REGRESSION) return;
     *last = -1;
     assert_true(learn_there(p, 0, 1) == -1);
-    *last = (int32_t)(p->loader ? p->use.dataset.outputs : p->use.model.tokens);
+    *last = (int32_t)(p->loader ? p->opened.dataset.outputs : p->opened.model.tokens);
     assert_true(learn_there(p, 0, 1) == -1);
     *last = kept;
 }
@@ -471,7 +473,7 @@ static void check_state(const pair *p, const unsigned char *before, size_t size)
     }
     save(second);
     assert_memory_equal(first, second, size);
-    assert_int_equal(steps(), weft_optimizer_steps(p->use.model.optimizer));
+    assert_int_equal(steps(), weft_optimizer_steps(p->opened.model.optimizer));
 }
 
 static size_t state_size(const pair *p) {
@@ -507,7 +509,7 @@ static void test_learn(void **state) {
         worst = fmax(worst, fabs(got - wanted) / wanted);
         add_slack(&p, (double)rate_of(&p, i));
         expect_close(&p, "loss", got, wanted, wanted, 0);
-        const double limit = weft_optimizer_grad_norm(p.use.model.optimizer);
+        const double limit = weft_optimizer_grad_norm(p.opened.model.optimizer);
         assert_true(fabs((double)norm() - limit) <= 1e-4 * limit);
     }
     const double most = compare_parameters(&p);

@@ -195,7 +195,7 @@ static void inherit(plan *p, int to, int from) {
 static void hand_base(plan *p, const plan_unit *u, const int *last_readers) {
     const ir_node *node = &p->ir->nodes[u->heavy];
     const int base = weft__heavy_base(node->heavy), from = base < 0 ? -1 : node->in[base].node;
-    if (base < 0 || !weft__heavy_class(node->heavy)->hands) return;
+    if (base < 0 || !weft__heavy_class(node->heavy)->base_in_arena) return;
     int to = 0; /* the result comes after the operands */
     while (p->ir->nodes[to].kind != IR_HEAVY_OUT || p->ir->nodes[to].in[0].node != u->heavy ||
            !p->ir->nodes[to].live)

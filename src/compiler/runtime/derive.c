@@ -190,11 +190,11 @@ static weft_status fill_plan(weft_context *ctx, const weft_walk *walk, const wef
 /* Runs the program. Its last sinks are the assignments of forward passes; the variables of these belong to
  * the graph at hand. */
 static weft_status derive_run(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
-                              size_t n_roots, const weft__ahead *ahead) {
+                              size_t n_roots, const weft__later_scalars *later) {
     ir_sink *all = NULL;
-    if (!walk->n_due) return weft__run_once(program, walk, roots, n_roots, program->sinks, ahead);
+    if (!walk->n_due) return weft__run_once(program, walk, roots, n_roots, program->sinks, later);
     WEFT_TRY(weft__all_sinks(program->ctx, program->sinks, program->n_sinks - walk->n_due, walk, &all));
-    weft_status status = weft__run_once(program, walk, roots, n_roots, all, ahead);
+    weft_status status = weft__run_once(program, walk, roots, n_roots, all, later);
     weft__free(program->ctx, all);
     return status;
 }
@@ -214,7 +214,7 @@ static weft_status derive(weft_context *ctx, const weft_derivation *derivation, 
     if (status == WEFT_OK && plan) {
         status = fill_plan(ctx, walk, program, plan);
     } else if (status == WEFT_OK) {
-        status = derive_run(program, walk, roots, n_roots, derivation->ahead);
+        status = derive_run(program, walk, roots, n_roots, derivation->later);
     }
     shut_recipes(ctx, &o);
     weft__free(ctx, roots);

@@ -18,12 +18,12 @@ weft_status weft__derived_assign(weft_derived *derived, weft_tensor *variable, w
 weft_status weft__gather_roots(weft_context *ctx, weft_tensor *const *given, size_t n_given,
                                weft_tensor ***out, size_t *count, size_t *own);
 
-/* Foretells scalars, so that one upload serves many runs. set(user, n) gives them the values that they will
- * have n runs after the next one. Its keys of random numbers follow the step. */
-typedef struct weft__ahead {
+/* Computes the scalars of later runs, so that one upload serves many. set(user, n) gives them the values that
+ * they will have n runs after the next one. Its keys of random numbers follow the step. */
+typedef struct weft__later_scalars {
     weft_status (*set)(void *user, int runs);
     void *user;
-} weft__ahead;
+} weft__later_scalars;
 
 typedef struct weft_derivation {
     weft_tensor *const *roots; /* forward tensors: outputs of the program, readable after a run */
@@ -36,7 +36,7 @@ typedef struct weft_derivation {
      * weft__free. NULL: evaluated nodes are data. */
     weft_status (*evaluated)(void *user, weft_context *ctx, weft_tensor ***list, size_t *count);
     void *user;
-    const weft__ahead *ahead; /* NULL: scalars are not foretold */
+    const weft__later_scalars *later; /* NULL: only those of the next run are known */
 } weft_derivation;
 
 /* Runs the derived program, which the first call with this graph and key compiles. Kept tensors of open
@@ -52,10 +52,10 @@ weft_status weft__item(weft_tensor *t, double *out);
 /* The same for n evaluated tensors of one context. Waits only once. */
 weft_status weft__items(weft_tensor *const *list, size_t n, double *values);
 /* Like weft_program_run, but `times` runs on the same inputs, in one submission. Their scalars are the same
- * or, if `ahead` is not NULL, those that it foretells; then times is at most weft__run_ahead(program). */
-weft_status weft__run_times(weft_program *program, const weft__ahead *ahead, int times);
+ * or, if `later` is not NULL, those that it sets; then times is at most weft__runs_at_once(program). */
+weft_status weft__run_times(weft_program *program, const weft__later_scalars *later, int times);
 /* Returns how many runs with different scalars can be one submission. */
-int weft__run_ahead(const weft_program *program);
+int weft__runs_at_once(const weft_program *program);
 /* Does the program draw random numbers, which must differ from step to step? */
 bool weft__program_random(const weft_program *program);
 

@@ -46,11 +46,11 @@ static void settle(weft_context *ctx, weft_tensor *const *roots, size_t n_roots,
 }
 
 weft_status weft__run_once(weft_program *program, const weft_walk *walk, weft_tensor *const *roots,
-                           size_t n_roots, const ir_sink *sinks, const weft__ahead *ahead) {
+                           size_t n_roots, const ir_sink *sinks, const weft__later_scalars *later) {
     weft_context *ctx = program->ctx;
     weft_storage **storages;
     WEFT_TRY(new_storages(ctx, roots, n_roots, &storages));
-    weft_status status = weft__program_run(program, walk, storages, ahead, 1);
+    weft_status status = weft__program_run(program, walk, storages, later, 1);
     if (status != WEFT_OK) {
         release_all(ctx, storages, n_roots);
         return status;
@@ -406,7 +406,7 @@ bool weft__program_scalar_get(const weft_program *program, size_t i, weft__progr
     return false;
 }
 
-weft_status weft__run_times(weft_program *program, const weft__ahead *ahead, int times) {
+weft_status weft__run_times(weft_program *program, const weft__later_scalars *later, int times) {
     weft_context *ctx = program->ctx;
     weft_storage *few[16] = {NULL},
                  **storages = program->outputs.count <= 16
@@ -414,7 +414,7 @@ weft_status weft__run_times(weft_program *program, const weft__ahead *ahead, int
                                   : weft__array(ctx, program->outputs.count, sizeof *storages);
     if (!storages) return weft__fail_oom(ctx, program->outputs.count * sizeof *storages, "a run");
     for (size_t i = 0; i < program->outputs.count; i++) storages[i] = program->results[i]->storage;
-    weft_status status = weft__program_run(program, NULL, storages, ahead, times);
+    weft_status status = weft__program_run(program, NULL, storages, later, times);
     if (storages != few) weft__free(ctx, storages);
     if (status != WEFT_OK) return status;
     ctx->epoch++; /* nodes recorded before that read outputs or variables are stale now */

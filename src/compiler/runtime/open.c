@@ -144,7 +144,7 @@ void weft_close(weft_context *ctx) {
     if (!ctx) return;
     if (ctx->compiler) weft_profile_stop(ctx->compiler->profile);
     if (ctx->hooks.modules_free) ctx->hooks.modules_free(ctx);
-    weft__shells_free(ctx);
+    weft__tombstones_free(ctx);
     while (ctx->compiler && ctx->compiler->by_hand) weft_program_free(ctx->compiler->by_hand);
     weft__graph_close(ctx);
     close_compiler(ctx);

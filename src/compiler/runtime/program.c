@@ -190,7 +190,7 @@ static weft_status finish_exchanges(const weft_program *program, weft_status sub
 }
 
 weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft_storage *const *outputs,
-                              const weft__ahead *ahead, int times) {
+                              const weft__later_scalars *later, int times) {
     weft_context *ctx = program->ctx;
     weft_rows rows = {0};
     WEFT_TRY(weft__device_usable(ctx->device));
@@ -198,7 +198,7 @@ weft_status weft__program_run(weft_program *program, const weft_walk *walk, weft
     WEFT_TRY(weft__arena_reserve(program));
     program->slots[SLOT_ARENA] = ctx->compiler->arena;
     program->slots[SLOT_SCALARS] = program->scalars.buffer;
-    if (program->scalars.bytes) WEFT_TRY(weft__scalars_send(program, walk, ahead, times, &rows));
+    if (program->scalars.bytes) WEFT_TRY(weft__scalars_send(program, walk, later, times, &rows));
     ctx->compiler->runs += (uint64_t)times;
     ctx->device->submissions++;
     const bool zones = ctx->compiler->debug & DEBUG_MEMORY;

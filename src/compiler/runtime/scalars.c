@@ -3,9 +3,9 @@
  *
  * Usually that is row 0, which is sent before the run if it has changed. Where a run is one launch, that
  * would double its submissions. Such programs can read any row (docs/design/020-fused-launches.md), and get
- * the rows of WEFT_ROWS runs at once. These are foretold. Each run compares its scalars with its row, and if
- * they differ, all rows are foretold and sent again. Must not know: who foretells. Read next: program.c,
- * optim/step.c. */
+ * the rows of WEFT_ROWS runs at once. The optimizer computes them in advance. Each run compares its scalars
+ * with its row, and if they differ, all rows are computed and sent again. Must not know: who computes
+ * scalars. Read next: program.c, optim/step.c. */
 #include <string.h>
 #include "compiler/profile/profile.h"
 
@@ -69,16 +69,16 @@ static void write_row(const weft_program *program, const weft_walk *walk, int ru
     }
 }
 
-static weft_status foretell(weft_program *program, const weft_walk *walk, const weft__ahead *ahead,
-                            int rows) {
+static weft_status send_later(weft_program *program, const weft_walk *walk, const weft__later_scalars *later,
+                              int rows) {
     program_scalars *s = &program->scalars;
     weft_status status = WEFT_OK;
     s->sent = 0;
     for (int i = 0; i < rows && status == WEFT_OK; i++) {
-        status = ahead->set(ahead->user, i);
+        status = later->set(later->user, i);
         write_row(program, walk, i, s->rows + (size_t)i * s->bytes);
     }
-    const weft_status restored = ahead->set(ahead->user, 0);
+    const weft_status restored = later->set(later->user, 0);
     WEFT_TRY(status);
     WEFT_TRY(restored);
     return send(program, rows);
@@ -91,16 +91,16 @@ static bool reads_rows(const weft_program *program) {
            weft__device_reads_rows(ctx->device, program->executable);
 }
 
-int weft__run_ahead(const weft_program *program) { return reads_rows(program) ? WEFT_ROWS : 1; }
+int weft__runs_at_once(const weft_program *program) { return reads_rows(program) ? WEFT_ROWS : 1; }
 
-weft_status weft__scalars_send(weft_program *program, const weft_walk *walk, const weft__ahead *ahead,
+weft_status weft__scalars_send(weft_program *program, const weft_walk *walk, const weft__later_scalars *later,
                                int times, weft_rows *rows) {
     program_scalars *s = &program->scalars;
     if (s->buffer->host) {
         memcpy(s->buffer->host, s->now, s->bytes);
         return WEFT_OK;
     }
-    if (!ahead || !reads_rows(program)) return send_first(program);
+    if (!later || !reads_rows(program)) return send_first(program);
     const bool one = times == 1, right = one && is_sent(s, s->next);
     if (one && !right && is_sent(s, 0)) return WEFT_OK;
     if (one && !right) {
@@ -108,7 +108,7 @@ weft_status weft__scalars_send(weft_program *program, const weft_walk *walk, con
         if (s->unused >= UNUSED_MOST) return send_first(program);
     }
     if (!right) {
-        WEFT_TRY(foretell(program, walk, ahead, one ? WEFT_ROWS : times));
+        WEFT_TRY(send_later(program, walk, later, one ? WEFT_ROWS : times));
         s->next = 0;
     }
     *rows = (weft_rows){s->next, s->bytes};

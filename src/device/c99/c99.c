@@ -310,7 +310,7 @@ static const weft_device_ops ops = {
 const weft_device_module weft__device_c99 = {
     .ops = &ops,
     .hidden = true,
-    .blank = true,
+    .computes_nothing = true,
     .describe = c99_describe,
     .open = open_c99,
 };

@@ -85,7 +85,7 @@ static weft_status open_null(const weft_device_module *module, weft_context *ctx
     }
     d->outline.target.tf32 = card && options && options->tf32;
     if (d->outline.launches) d->target = &d->outline.target;
-    d->base.blank = true;
+    d->base.computes_nothing = true;
     d->base.overlaps = d->target != NULL;
     d->base.plans_links = d->outline.links;
     d->base.many_blocks = d->target && d->target->dialect == WEFT_DIALECT_CUDA;
@@ -366,7 +366,7 @@ static const weft_device_ops ops = {
 
 const weft_device_module weft__device_null = {
     .ops = &ops,
-    .blank = true,
+    .computes_nothing = true,
     .count = count_null,
     .describe = null_describe,
     .open = open_null,

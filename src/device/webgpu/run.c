@@ -261,7 +261,7 @@ static int webgpu_read_times(weft_gpu_device *device, weft_gpu_executable *execu
 
 const weft_gpu_program_functions weft__webgpu_program = {
     .executable_bytes = sizeof(webgpu_executable),
-    .plain = true,
+    .never_fuses = true,
     .build = webgpu_build,
     .kernel_new = webgpu_kernel_new,
     .kernel_free = webgpu_kernel_free,

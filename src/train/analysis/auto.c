@@ -25,9 +25,9 @@ typedef struct plan {
     const weft__config *config;
     const weft__dataset *dataset;
     weft__model model;
-    weft_loader *loader;   /* for training */
-    weft_gpt_cache *cache; /* for decoding */
-    void *zeros;           /* for applying: a batch of zeros */
+    weft_loader *loader;      /* for training */
+    weft_decode_state *cache; /* for decoding */
+    void *zeros;              /* for applying: a batch of zeros */
 } plan;
 
 static weft_status train_step(const plan *p, uint64_t position) {
@@ -76,7 +76,7 @@ static weft_status prepare(plan *p, weft__purpose purpose) {
     weft_module_set_training(p->model.module, false);
     if (!weft__mul(c->train_batch, width, &numbers)) numbers = INT64_MAX;
     if (purpose == WEFT__TO_DECODE) {
-        p->cache = weft_gpt_cache_new(p->model.module);
+        p->cache = weft_decode_state_new(p->model.module);
         if (!p->cache) return weft_last_status(ctx);
         numbers = p->model.rows;
     }
@@ -121,7 +121,7 @@ weft_status weft__auto_choose(const weft__config *config, const weft__dataset *d
         snprintf(choice->why, sizeof choice->why, "a step is estimated at %s", best.prices);
     }
     weft__free(NULL, p.zeros);
-    weft_gpt_cache_free(p.cache);
+    weft_decode_state_free(p.cache);
     weft_loader_free(p.loader);
     weft_close(ctx);
     return status;

@@ -7,7 +7,7 @@
 #include "device/c99/c99.h"
 #include "optim/optimizer.h"
 #include "train/run/output.h"
-#include "train/run/use.h"
+#include "train/run/opened_model.h"
 
 enum { WEFT__EXPORT_PATH = 4096 };
 
@@ -27,7 +27,8 @@ typedef struct weft__export_options {
 /* Writes FOLDER/NAME.c and FOLDER/NAME.h, and FOLDER/NAME.bin if there are many weights. The model must be
  * open on the device c99, with its optimizer if the source trains. All names in the source begin with `name`,
  * which must be a C identifier. After a failure no new file remains. */
-weft_status weft__export_c(weft__use *use, const weft__export_options *options, weft__exported *exported);
+weft_status weft__export_c(weft__opened_model *opened, const weft__export_options *options,
+                           weft__exported *exported);
 
 /* Return whether `weft export` wrote a file: C source, weights, config.json of a gpt2. */
 bool weft__export_c_wrote(const char *path);
@@ -35,29 +36,30 @@ bool weft__export_safetensors_wrote(const char *path);
 bool weft__export_gpt2_wrote(const char *path);
 
 /* Writes the weights, and in the file's metadata all that is needed to use them (docs/export.md). */
-weft_status weft__export_safetensors(weft__use *use, const char *run, const char *path,
+weft_status weft__export_safetensors(weft__opened_model *opened, const char *run, const char *path,
                                      weft__exported *exported);
 
 /* Writes the weights of a gpt as GPT-2's are published, and config.json, if `config` allows it, beside them.
  */
-weft_status weft__export_gpt2(weft__use *use, const char *path, const weft__output *config,
+weft_status weft__export_gpt2(weft__opened_model *opened, const char *path, const weft__output *config,
                               weft__exported *exported);
 
 /* Refuse runs that the format is not for. */
-weft_status weft__export_needs_published(const weft__use *use, const char *format);
-weft_status weft__export_needs_adapters(const weft__use *use, const char *format);
+weft_status weft__export_needs_published(const weft__opened_model *opened, const char *format);
+weft_status weft__export_needs_adapters(const weft__opened_model *opened, const char *format);
 
 /* Writes the weights and the files that describe the model into a folder that transformers reads. */
-weft_status weft__export_published(weft__use *use, const char *folder, weft__exported *exported);
+weft_status weft__export_published(weft__opened_model *opened, const char *folder, weft__exported *exported);
 
 /* Writes the adapters of a run with lora.rank into a folder that the Python package peft reads. */
-weft_status weft__export_peft(weft__use *use, const char *folder, weft__exported *exported);
+weft_status weft__export_peft(weft__opened_model *opened, const char *folder, weft__exported *exported);
 
 /* The same as a GGUF file that llama.cpp adds to a model. */
-weft_status weft__export_gguf_lora(weft__use *use, const char *path, weft__exported *exported);
+weft_status weft__export_gguf_lora(weft__opened_model *opened, const char *path, weft__exported *exported);
 
 /* Writes such a run as a GGUF file, with weights of the type, such as "q8_0". */
-weft_status weft__export_gguf(weft__use *use, const char *path, const char *type, weft__exported *exported);
+weft_status weft__export_gguf(weft__opened_model *opened, const char *path, const char *type,
+                              weft__exported *exported);
 
 /* Writes the files of a published model, which are not loaded, as a GGUF file. */
 weft_status weft__export_files(const char *from, const char *path, const char *type);
@@ -76,7 +78,7 @@ typedef struct weft__export_laid {
 typedef struct weft__export_graph {
     weft_scope *scope;
     weft_program *program;
-    weft_gpt_cache *cache;                    /* of a gpt */
+    weft_decode_state *cache;                 /* of a gpt */
     weft_tensor *input, *output;              /* (1, inputs), or one token; (1, outputs) */
     weft_tensor *position;                    /* of a gpt: the number of tokens before; else NULL */
     weft_tensor *states[WEFT__EXPORT_STATES]; /* that the next token reads */
@@ -90,11 +92,11 @@ typedef struct weft__export_graph {
  *
  * - rows and images: raw values become the probability of each class, or numbers in the units of the data.
  * - texts: a token becomes the logits of the next one. */
-weft_status weft__export_graph_make(weft__use *use, weft__export_graph *graph);
+weft_status weft__export_graph_make(weft__opened_model *opened, weft__export_graph *graph);
 void weft__export_graph_free(weft__export_graph *graph);
 
 /* Refuses runs with raw values that f32 cannot tell apart, such as seconds since 1970. */
-weft_status weft__export_needs_f32(const weft__use *use, const char *format);
+weft_status weft__export_needs_f32(const weft__opened_model *opened, const char *format);
 /* Returns the inputs of the model, from raw values (batch, features). */
 weft_tensor *weft__export_normalized(const weft__dataset *dataset, weft_tensor *raw);
 /* Returns (x - mean) / deviation, without an error from the rounding of the mean. */
@@ -120,8 +122,8 @@ typedef struct weft__export_step {
 /* Compiles and runs the program, with the optimizer of the run. Parameters then lie in the blocks of the
  * optimizer. States that data.streams carries from batch to batch begin with 0. The caller frees *step with
  * weft__export_step_free, also after a failure. */
-weft_status weft__export_step_make(weft__use *use, int64_t batch, weft__export_step *step);
-void weft__export_step_free(weft__use *use, weft__export_step *step);
+weft_status weft__export_step_make(weft__opened_model *opened, int64_t batch, weft__export_step *step);
+void weft__export_step_free(weft__opened_model *opened, weft__export_step *step);
 
 /* ---- export_check.c: reading back ---- */
 

@@ -4,7 +4,9 @@
 
 #include "train/export/export_source.h"
 
-static bool is_text(const weft__export_source *s) { return s->use->config.task == WEFT__TASK_LANGUAGE_MODEL; }
+static bool is_text(const weft__export_source *s) {
+    return s->opened->config.task == WEFT__TASK_LANGUAGE_MODEL;
+}
 
 /* ---- data ---- */
 
@@ -86,7 +88,7 @@ static void put_pipeline_token(const weft_tokenizer *tokenizer, int32_t id, weft
 }
 
 static void put_tokens(const weft__export_source *s, weft_text *out) {
-    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&s->use->dataset);
+    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&s->opened->dataset);
     if (!tokenizer) return;
     weft__put(out, "const %s_token %s_tokens[", s->name, s->name);
     weft__export_capitals(out, s->name);
@@ -112,7 +114,7 @@ static weft_status check_names(const weft__export_source *s, const char *what, c
                                int64_t count) {
     for (int64_t i = 0; names && i < count; i++)
         if (strlen(names[i]) > 4095)
-            return weft__fail(s->use->model.ctx, WEFT_ERR_UNSUPPORTED,
+            return weft__fail(s->opened->model.ctx, WEFT_ERR_UNSUPPORTED,
                               "export: the name of %s %lld is longer than the 4,095 bytes that C99 allows",
                               what, (long long)i);
     return WEFT_OK;
@@ -120,7 +122,7 @@ static weft_status check_names(const weft__export_source *s, const char *what, c
 
 weft_status weft__export_statements(const weft__export_source *s, const weft__export_program *p,
                                     weft_text *out) {
-    weft_context *ctx = s->use->model.ctx;
+    weft_context *ctx = s->opened->model.ctx;
     const char **names = weft__array(ctx, (size_t)p->n_slots, sizeof *names);
     char(*places)[WEFT__EXPORT_NAME] = weft__array(ctx, (size_t)p->n_slots, sizeof *places);
     weft_status status = names && places ? WEFT_OK : weft__fail_oom(ctx, (size_t)p->n_slots * 8, "export");
@@ -143,7 +145,7 @@ weft_status weft__export_statements(const weft__export_source *s, const weft__ex
 /* Writes the routines, and the kernels of each program. */
 static weft_status put_functions(const weft__export_source *s, weft_text *out) {
     const weft__export_program *programs[] = {&s->forward, &s->learn};
-    weft_device *device = s->use->model.ctx->device;
+    weft_device *device = s->opened->model.ctx->device;
     bool used[WEFT_C99_ROUTINES] = {false};
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < 2; i++) {
@@ -177,7 +179,8 @@ static weft_status put_next(const weft__export_source *s, weft_text *out) {
     weft__put(out, "}\n\nint %s_next(int32_t token, float *out) {\n    const int32_t in[1] = {token};\n", n);
     weft__put(out, "    if (token < 0 || token >= %lld) return 1;\n", (long long)s->graph.outputs);
     if (s->graph.position)
-        weft__put(out, "    if (position[0] >= %lld) return 2;\n", (long long)s->use->config.model_context);
+        weft__put(out, "    if (position[0] >= %lld) return 2;\n",
+                  (long long)s->opened->config.model_context);
     WEFT_TRY(weft__export_statements(s, &s->forward, out));
     if (s->graph.position) weft__put(out, "    position[0]++;\n");
     weft__put(out,
@@ -234,8 +237,8 @@ static void put_head(const weft__export_source *s, weft_text *out) {
 }
 
 weft_status weft__export_body(const weft__export_source *s, weft_text *out) {
-    const weft__dataset *d = &s->use->dataset;
-    const bool classes = s->use->config.task == WEFT__TASK_CLASSIFICATION;
+    const weft__dataset *d = &s->opened->dataset;
+    const bool classes = s->opened->config.task == WEFT__TASK_CLASSIFICATION;
     WEFT_TRY(check_names(s, "column", d->table.inputs, s->graph.inputs));
     WEFT_TRY(check_names(s, "class", d->classes, s->graph.outputs));
     put_head(s, out);

@@ -21,7 +21,7 @@ static bool is(const weft_tensor *t, const weft_buffer *buffer) { return t && t-
 
 /* Names an array after its parameter. Constants of the normalization have no parameter. */
 static void name_weight(const weft__export_source *s, weft__export_array *array) {
-    weft_module *m = s->use->model.module;
+    weft_module *m = s->opened->model.module;
     weft_parameter_info info = {.name = "constant"};
     const size_t count = weft_parameter_count(m);
     for (size_t i = 0; i < count; i++) {
@@ -37,7 +37,7 @@ static void name_weight(const weft__export_source *s, weft__export_array *array)
 
 /* Names a block of the optimizer. Other arrays that training changes are buffers of layers. */
 static void name_kept(const weft__export_source *s, weft__export_array *array) {
-    const weft_optimizer *opt = s->use->model.optimizer;
+    const weft_optimizer *opt = s->opened->model.optimizer;
     name_weight(s, array);
     for (size_t b = 0; b < opt->n_blocks; b++) {
         if (is(opt->blocks[b].values, array->buffer)) snprintf(array->name, WEFT__EXPORT_NAME, "parameters");
@@ -70,7 +70,7 @@ static bool name_argument(const weft__export_source *s, const weft_buffer *buffe
 /* Chooses role and name of a new array. */
 static weft_status place_array(const weft__export_source *s, const weft_c99_slot *slot, bool arena,
                                weft__export_array *array) {
-    const weft_optimizer *opt = s->use->model.optimizer;
+    const weft_optimizer *opt = s->opened->model.optimizer;
     const char *name = NULL;
     const bool numbers = slot->dtypes == 1u << WEFT_F32 || slot->dtypes == 1u << WEFT_I32;
     if (arena) {
@@ -93,8 +93,8 @@ static weft_status place_array(const weft__export_source *s, const weft_c99_slot
         array->role = WEFT__EXPORT_CONSTANT;
         name_weight(s, array);
     } else {
-        return weft__fail(s->use->model.ctx, WEFT_ERR_INTERNAL, "export: array %d has no place in the source",
-                          s->n_arrays);
+        return weft__fail(s->opened->model.ctx, WEFT_ERR_INTERNAL,
+                          "export: array %d has no place in the source", s->n_arrays);
     }
     if (name) snprintf(array->name, WEFT__EXPORT_NAME, "%s", name);
     if (array->role == WEFT__EXPORT_TEXT) snprintf(array->name, WEFT__EXPORT_NAME, "state%d", s->n_arrays);
@@ -128,7 +128,7 @@ static weft_status add_array(weft__export_source *s, const weft_c99_slot *slot, 
 /* Runs a program on the device that writes C, and finds its arrays. */
 static weft_status export_program(weft__export_source *s, weft_program *program, const char *prefix,
                                   weft__export_program *p) {
-    weft_context *ctx = s->use->model.ctx;
+    weft_context *ctx = s->opened->model.ctx;
     *p = (weft__export_program){.program = program, .prefix = prefix};
     WEFT_TRY(weft_program_run(program));
     WEFT_TRY(weft__c99_slots(ctx->device, &p->slots, &p->n_slots));
@@ -175,7 +175,7 @@ static weft_status check_weights(const weft__export_source *s) {
         for (int64_t k = 0; k < s->arrays[i].bytes / 4; k++)
             if (!isfinite(values[k]))
                 return weft__fail(
-                    s->use->model.ctx, WEFT_ERR_NUMERIC,
+                    s->opened->model.ctx, WEFT_ERR_NUMERIC,
                     "export: the model holds weights that are not finite: the run has diverged");
     }
     return WEFT_OK;
@@ -185,7 +185,7 @@ static void find_id(weft__export_source *s) {
     weft_hash hash;
     weft__hash_init(&hash);
     weft__hash_str(&hash, s->name);
-    weft__hash_u64(&hash, s->use->step);
+    weft__hash_u64(&hash, s->opened->step);
     weft__hash_u64(&hash, (uint64_t)s->step.batch);
     for (int i = 0; i < s->n_arrays; i++)
         if (s->arrays[i].role == WEFT__EXPORT_CONSTANT || s->arrays[i].role == WEFT__EXPORT_KEPT)
@@ -195,12 +195,12 @@ static void find_id(weft__export_source *s) {
 
 /* Makes the programs, and names their arrays. The step comes first, since it tells what changes. */
 static weft_status export_prepare(weft__export_source *s, int64_t batch) {
-    weft_context *ctx = s->use->model.ctx;
+    weft_context *ctx = s->opened->model.ctx;
     if (batch) {
-        WEFT_TRY(weft__export_step_make(s->use, batch, &s->step));
+        WEFT_TRY(weft__export_step_make(s->opened, batch, &s->step));
         WEFT_TRY(export_program(s, s->step.program, "t", &s->learn));
     }
-    WEFT_TRY(weft__export_graph_make(s->use, &s->graph));
+    WEFT_TRY(weft__export_graph_make(s->opened, &s->graph));
     WEFT_TRY(export_program(s, s->graph.program, "k", &s->forward));
     count_memory(s);
     if (s->weights > INT32_MAX)
@@ -211,14 +211,14 @@ static weft_status export_prepare(weft__export_source *s, int64_t batch) {
 }
 
 static void release(weft__export_source *s) {
-    weft_context *ctx = s->use->model.ctx;
+    weft_context *ctx = s->opened->model.ctx;
     weft__free(ctx, s->arrays);
     weft__free(ctx, s->forward.slots);
     weft__free(ctx, s->forward.arrays);
     weft__free(ctx, s->learn.slots);
     weft__free(ctx, s->learn.arrays);
     weft__export_graph_free(&s->graph);
-    if (s->step.batch) weft__export_step_free(s->use, &s->step);
+    if (s->step.batch) weft__export_step_free(s->opened, &s->step);
 }
 
 /* ---- the files ---- */
@@ -332,8 +332,9 @@ static weft_status write_all(const weft__export_source *s, const weft__export_op
     return status;
 }
 
-weft_status weft__export_c(weft__use *use, const weft__export_options *options, weft__exported *exported) {
-    weft__export_source s = {.use = use, .name = options->name};
+weft_status weft__export_c(weft__opened_model *opened, const weft__export_options *options,
+                           weft__exported *exported) {
+    weft__export_source s = {.opened = opened, .name = options->name};
     weft_status status = export_prepare(&s, options->batch);
     if (status == WEFT_OK) status = write_all(&s, options, exported);
     exported->weights = s.weights;

@@ -36,9 +36,9 @@ static const char *activation_of(weft_activation_kind kind) {
     }
 }
 
-static weft_status write_config(const weft__use *use, const char *path) {
-    const weft__config *c = &use->config;
-    const weft_gpt_options *o = weft__gpt_options_of(use->model.module);
+static weft_status write_config(const weft__opened_model *opened, const char *path) {
+    const weft__config *c = &opened->config;
+    const weft_gpt_options *o = weft__gpt_options_of(opened->model.module);
     const int64_t vocabulary = o->tokens, positions = o->context;
     const double dropout = c->model_dropout;
     const int64_t width = c->model_mlp_width; /* 0, which GPT-2 writes as null: four times n_embd */
@@ -66,17 +66,18 @@ static weft_status write_config(const weft__use *use, const char *path) {
     return status;
 }
 
-weft_status weft__export_gpt2(weft__use *use, const char *path, const weft__output *config,
+weft_status weft__export_gpt2(weft__opened_model *opened, const char *path, const weft__output *config,
                               weft__exported *exported) {
     char folder[WEFT__EXPORT_PATH];
     WEFT_TRY(config_path(path, config, exported->files[1]));
-    WEFT_TRY(weft_gpt_save(use->model.module, path));
+    WEFT_TRY(weft_gpt_save(opened->model.module, path));
     snprintf(exported->files[0], WEFT__EXPORT_PATH, "%s", path);
     if (!exported->files[1][0]) return WEFT_OK; /* a pipe cannot be read back */
-    WEFT_TRY(write_config(use, exported->files[1]));
+    WEFT_TRY(write_config(opened, exported->files[1]));
     const size_t bytes = strlen(exported->files[1]) - strlen("config.json");
     snprintf(folder, sizeof folder, "%.*s", (int)bytes, exported->files[1]);
-    const weft_status status = weft__export_check(use->model.module, NULL, bytes ? folder : ".", path, "f32");
+    const weft_status status =
+        weft__export_check(opened->model.module, NULL, bytes ? folder : ".", path, "f32");
     if (status != WEFT_OK) unlink(exported->files[1]);
-    return weft__export_keep(use->model.ctx, status, path);
+    return weft__export_keep(opened->model.ctx, status, path);
 }

@@ -18,15 +18,15 @@ static int64_t beyond_f32(int64_t count, const double *mean, const double *devia
     return mean ? i : count;
 }
 
-weft_status weft__export_needs_f32(const weft__use *use, const char *format) {
-    const weft__dataset *d = &use->dataset;
+weft_status weft__export_needs_f32(const weft__opened_model *opened, const char *format) {
+    const weft__dataset *d = &opened->dataset;
     const int64_t input = beyond_f32(d->features, d->scaling.mean, d->scaling.deviation);
     const bool all = input == d->features;
     const int64_t output =
         all ? beyond_f32(d->outputs, d->scaling.target_mean, d->scaling.target_deviation) : 0;
     if (all && output == d->outputs) return WEFT_OK;
     const char *name = all ? d->table.target : d->table.inputs ? d->table.inputs[input] : NULL;
-    return weft__fail(use->model.ctx, WEFT_ERR_UNSUPPORTED,
+    return weft__fail(opened->model.ctx, WEFT_ERR_UNSUPPORTED,
                       "export: --to %s: %s %lld (%.60s) has the mean %.10g and the deviation %.3g, which the "
                       "floats of C source cannot tell apart: subtract a constant from it in the data, and "
                       "train again; or use weft_run_predict",
@@ -74,11 +74,11 @@ weft_tensor *weft__export_normalized(const weft__dataset *d, weft_tensor *raw) {
 }
 
 /* Returns probabilities, or numbers in the units of the data. */
-static weft_tensor *finish(const weft__use *use, weft_tensor *y) {
-    const weft__dataset *d = &use->dataset;
-    weft_context *ctx = use->model.ctx;
-    if (use->config.task == WEFT__TASK_CLASSIFICATION) {
-        if (use->model.loss != WEFT_LOSS_BCE) return weft_softmax(y, -1);
+static weft_tensor *finish(const weft__opened_model *opened, weft_tensor *y) {
+    const weft__dataset *d = &opened->dataset;
+    weft_context *ctx = opened->model.ctx;
+    if (opened->config.task == WEFT__TASK_CLASSIFICATION) {
+        if (opened->model.loss != WEFT_LOSS_BCE) return weft_softmax(y, -1);
         return weft_concat((weft_tensor *[]){weft_sigmoid(weft_neg(y)), weft_sigmoid(y)}, 2, 1);
     }
     if (!d->scaling.target_mean) return y;
@@ -129,26 +129,27 @@ static void exchange(weft__export_graph *g, weft_module *m, weft_tensor **variab
     }
 }
 
-static weft_tensor *export_forward(weft__use *use, weft__export_graph *g, weft_tensor *x) {
+static weft_tensor *export_forward(weft__opened_model *opened, weft__export_graph *g, weft_tensor *x) {
     weft_tensor *variables[WEFT__EXPORT_STATES];
-    if (use->model.optimizer) return weft_forward(use->model.module, x); /* training changes the weights */
-    exchange(g, use->model.module, variables, false);
-    weft_tensor *y = weft_forward(use->model.module, x);
-    exchange(g, use->model.module, variables, true);
+    if (opened->model.optimizer)
+        return weft_forward(opened->model.module, x); /* training changes the weights */
+    exchange(g, opened->model.module, variables, false);
+    weft_tensor *y = weft_forward(opened->model.module, x);
+    exchange(g, opened->model.module, variables, true);
     return y;
 }
 
-static weft_status record_vectors(weft__use *use, weft__export_graph *g) {
-    const weft__dataset *d = &use->dataset;
-    weft_context *ctx = use->model.ctx;
+static weft_status record_vectors(weft__opened_model *opened, weft__export_graph *g) {
+    const weft__dataset *d = &opened->dataset;
+    weft_context *ctx = opened->model.ctx;
     float *zeros = weft__array(ctx, (size_t)d->features, sizeof *zeros);
     if (!zeros) return weft__fail_oom(ctx, (size_t)d->features * sizeof *zeros, "the inputs");
     g->inputs = d->features;
     g->outputs = d->outputs;
     g->input = constant(ctx, 2, (int64_t[]){1, d->features}, zeros);
     weft__free(ctx, zeros);
-    g->output = weft_reshape(finish(use, export_forward(use, g, weft__export_normalized(d, g->input))), 2,
-                             (int64_t[]){1, d->outputs});
+    g->output = weft_reshape(finish(opened, export_forward(opened, g, weft__export_normalized(d, g->input))),
+                             2, (int64_t[]){1, d->outputs});
     return weft_tensor_status(g->output);
 }
 
@@ -167,11 +168,11 @@ static weft_status add_state(weft__export_graph *g, weft_tensor *variable, weft_
     return WEFT_OK;
 }
 
-static weft_status record_gpt(weft__use *use, weft__export_graph *g, weft_tensor **values) {
+static weft_status record_gpt(weft__opened_model *opened, weft__export_graph *g, weft_tensor **values) {
     const int32_t zero = 0;
-    weft_context *ctx = use->model.ctx;
+    weft_context *ctx = opened->model.ctx;
     weft_tensor *variable, *next;
-    g->cache = weft_gpt_cache_new_sized(use->model.module, use->config.model_context);
+    g->cache = weft_decode_state_new_sized(opened->model.module, opened->config.model_context);
     if (!g->cache) return weft_last_status(ctx);
     g->position = weft_from(ctx, WEFT_I32, 0, NULL, &zero);
     g->output = weft__gpt_cache_record(g->cache, g->input, g->position, NULL);
@@ -181,9 +182,9 @@ static weft_status record_gpt(weft__use *use, weft__export_graph *g, weft_tensor
     return WEFT_OK;
 }
 
-static weft_status record_recurrent(weft__use *use, weft__export_graph *g, weft_tensor **values) {
-    weft_context *ctx = use->model.ctx;
-    weft_module *m = use->model.module;
+static weft_status record_recurrent(weft__opened_model *opened, weft__export_graph *g, weft_tensor **values) {
+    weft_context *ctx = opened->model.ctx;
+    weft_module *m = opened->model.module;
     int64_t shape[3];
     const int rank = weft_states_shape(m, 1, shape);
     weft_tensor *h = weft_variable_new(ctx, "h", WEFT_F32, rank, shape, NULL);
@@ -195,30 +196,30 @@ static weft_status record_recurrent(weft__use *use, weft__export_graph *g, weft_
     return c ? add_state(g, c, states.c, values) : WEFT_OK;
 }
 
-static weft_status record_text(weft__use *use, weft__export_graph *g, weft_tensor **values) {
+static weft_status record_text(weft__opened_model *opened, weft__export_graph *g, weft_tensor **values) {
     const int32_t token = 0;
     g->inputs = 1;
-    g->outputs = use->model.rows;
-    g->input = weft_from(use->model.ctx, WEFT_I32, 2, (int64_t[]){1, 1}, &token);
-    return weft__config_is(&use->config, WEFT__TRAIT_PUBLISHED) ? record_gpt(use, g, values)
-                                                                : record_recurrent(use, g, values);
+    g->outputs = opened->model.rows;
+    g->input = weft_from(opened->model.ctx, WEFT_I32, 2, (int64_t[]){1, 1}, &token);
+    return weft__config_is(&opened->config, WEFT__TRAIT_PUBLISHED) ? record_gpt(opened, g, values)
+                                                                   : record_recurrent(opened, g, values);
 }
 
-weft_status weft__export_graph_make(weft__use *use, weft__export_graph *g) {
+weft_status weft__export_graph_make(weft__opened_model *opened, weft__export_graph *g) {
     weft_tensor *values[WEFT__EXPORT_STATES];
-    *g = (weft__export_graph){.scope = weft_scope_open(use->model.ctx)};
-    if (!g->scope) return weft__fail_oom(use->model.ctx, 0, "a scope");
-    if (use->config.task == WEFT__TASK_LANGUAGE_MODEL)
-        WEFT_TRY(record_text(use, g, values));
+    *g = (weft__export_graph){.scope = weft_scope_open(opened->model.ctx)};
+    if (!g->scope) return weft__fail_oom(opened->model.ctx, 0, "a scope");
+    if (opened->config.task == WEFT__TASK_LANGUAGE_MODEL)
+        WEFT_TRY(record_text(opened, g, values));
     else
-        WEFT_TRY(record_vectors(use, g));
+        WEFT_TRY(record_vectors(opened, g));
     WEFT_TRY(weft_compile(&g->output, 1, g->states, values, g->n_states, &g->program));
     return weft_program_run(g->program);
 }
 
 void weft__export_graph_free(weft__export_graph *g) {
     weft_program_free(g->program);
-    weft_gpt_cache_free(g->cache);
+    weft_decode_state_free(g->cache);
     weft_scope_close(g->scope);
     *g = (weft__export_graph){0};
 }

@@ -10,7 +10,7 @@ void weft__export_define(const weft__export_source *s, weft_text *out, const cha
 }
 
 static void put_inputs(const weft__export_source *s, weft_text *out) {
-    const weft__dataset *d = &s->use->dataset;
+    const weft__dataset *d = &s->opened->dataset;
     if (d->image[0])
         weft__put(out,
                   "/* in: an image of %lld channel%s, %lld rows and %lld columns: the first channel row by "
@@ -32,7 +32,7 @@ static void put_inputs(const weft__export_source *s, weft_text *out) {
             "is "
             "missing.\n",
             s->name);
-    if (s->use->config.task == WEFT__TASK_CLASSIFICATION)
+    if (s->opened->config.task == WEFT__TASK_CLASSIFICATION)
         weft__put(out, " * out: the probability of each class. */\n");
     else
         weft__put(out, " * out: the predicted numbers, in the units of the training data. */\n");
@@ -42,17 +42,17 @@ static void put_vectors(const weft__export_source *s, weft_text *out) {
     const char *n = s->name;
     weft__export_define(s, out, "INPUTS", s->graph.inputs, "numbers of a sample");
     weft__export_define(s, out, "OUTPUTS", s->graph.outputs,
-                        s->use->config.task == WEFT__TASK_CLASSIFICATION ? "classes"
-                                                                         : "numbers that are predicted");
+                        s->opened->config.task == WEFT__TASK_CLASSIFICATION ? "classes"
+                                                                            : "numbers that are predicted");
     weft__put(out, "\n");
     put_inputs(s, out);
     weft__put(out, "void %s_forward(const float *in, float *out);\n\n", n);
-    if (s->use->dataset.table.inputs) {
+    if (s->opened->dataset.table.inputs) {
         weft__put(out, "/* The names of the inputs. */\nextern const char *const %s_columns[", n);
         weft__export_capitals(out, n);
         weft__put(out, "_INPUTS];\n\n");
     }
-    if (s->use->config.task != WEFT__TASK_CLASSIFICATION) return;
+    if (s->opened->config.task != WEFT__TASK_CLASSIFICATION) return;
     weft__put(out, "/* The names of the classes. */\nextern const char *const %s_classes[", n);
     weft__export_capitals(out, n);
     weft__put(out,
@@ -64,7 +64,7 @@ static void put_text(const weft__export_source *s, weft_text *out) {
     const char *n = s->name;
     weft__export_define(s, out, "VOCABULARY", s->graph.outputs, "tokens, and logits");
     if (s->graph.position)
-        weft__export_define(s, out, "CONTEXT", s->use->config.model_context, "most tokens of a text");
+        weft__export_define(s, out, "CONTEXT", s->opened->config.model_context, "most tokens of a text");
     weft__put(out,
               "\n/* Begins a new text. */\nvoid %s_restart(void);\n\n"
               "/* Continues the text with a token, and computes the logits of the token that follows. "
@@ -77,7 +77,7 @@ static void put_text(const weft__export_source *s, weft_text *out) {
               "int %s_forward(const int32_t *tokens, int32_t n, float *logits);\n\n"
               "/* Returns the most probable token. */\nint32_t %s_best(const float *logits);\n\n",
               n, s->graph.position ? ", or 2 if the text is as long as the context" : "", n, n, n, n);
-    if (!weft__dataset_tokenizer(&s->use->dataset)) return;
+    if (!weft__dataset_tokenizer(&s->opened->dataset)) return;
     weft__put(out,
               "/* The bytes that each token stands for (without a closing NUL in `bytes`). A token that is "
               "no text has\n"
@@ -106,10 +106,10 @@ static void put_blob(const weft__export_source *s, weft_text *out) {
 weft_status weft__export_header(const weft__export_source *s, weft_text *out) {
     char model[64];
     weft__put(out, "/* %s.h, written by weft export: the model ", s->name);
-    weft__export_comment(out, weft__model_name(&s->use->config, &s->use->dataset, model));
+    weft__export_comment(out, weft__model_name(&s->opened->config, &s->opened->dataset, model));
     weft__put(out,
               ", step %llu.\n * The functions share static memory: call them from one thread at a time. */\n",
-              (unsigned long long)s->use->step);
+              (unsigned long long)s->opened->step);
     weft__put(
         out,
         "#ifndef WEFT_EXPORT_%s_H\n#define WEFT_EXPORT_%s_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n",
@@ -121,7 +121,7 @@ weft_status weft__export_header(const weft__export_source *s, weft_text *out) {
                         s->step.batch ? "bytes of static memory for values between layers"
                                       : "bytes of static memory, without the weights");
     put_blob(s, out);
-    if (s->use->config.task == WEFT__TASK_LANGUAGE_MODEL)
+    if (s->opened->config.task == WEFT__TASK_LANGUAGE_MODEL)
         put_text(s, out);
     else
         put_vectors(s, out);

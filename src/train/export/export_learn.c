@@ -10,7 +10,7 @@ static bool texts(const weft__export_source *s) { return s->step.window > 0; }
 
 bool weft__export_learnt(const weft__export_source *s, size_t i, weft_parameter_info *info, int *array,
                          int64_t *first) {
-    weft_module *m = s->use->model.module;
+    weft_module *m = s->opened->model.module;
     const size_t count = s->step.batch ? weft_parameter_count(m) : 0;
     for (size_t k = 0; k < count; k++) {
         if (!weft_parameter_get(m, k, info)) continue;
@@ -47,7 +47,7 @@ static void put_sizes(const weft__export_source *s, weft_text *out) {
     weft__put(out, "#define ");
     weft__export_capitals(out, s->name);
     weft__put(out, "_RATE ");
-    weft__c99_f32(out, (float)s->use->config.optimizer_lr);
+    weft__c99_f32(out, (float)s->opened->config.optimizer_lr);
     weft__put(out, " /* optimizer.lr of the run */\n\n");
 }
 
@@ -141,7 +141,7 @@ static void put_key(const weft__step_input *input, weft_text *out) {
 }
 
 static void put_step_inputs(const weft__export_source *s, weft_text *out) {
-    const weft_optimizer *opt = s->use->model.optimizer;
+    const weft_optimizer *opt = s->opened->model.optimizer;
     const bool corrects = weft__optimizer_corrects(opt);
     if (corrects)
         weft__put(out,
@@ -187,7 +187,7 @@ static void put_streams(const weft__export_source *s, weft_text *out) {
     if (!s->step.carried[0]) return;
     weft__put(out, "void %s_streams_restart(void) {\n", s->name);
     for (size_t i = 0; i < 2 && s->step.carried[i]; i++) {
-        const weft_tensor *states = s->use->model.module->parameters[i].variable;
+        const weft_tensor *states = s->opened->model.module->parameters[i].variable;
         for (int a = 0; a < s->n_arrays; a++)
             if (s->arrays[a].buffer == states->storage->buffer)
                 weft__put(out, "    memset(%s, 0, sizeof %s);\n", s->arrays[a].name, s->arrays[a].name);
@@ -257,7 +257,7 @@ static void put_parameters(const weft__export_source *s, weft_text *out) {
 
 weft_status weft__export_learn(const weft__export_source *s, weft_text *out) {
     weft__put(out, "\n/* ---- training ---- */\n\nstatic uint64_t steps = %lluu;\n\n",
-              (unsigned long long)s->use->step);
+              (unsigned long long)s->opened->step);
     WEFT_TRY(put_train(s, out));
     weft__put(out, "float %s_norm(void) { return norm[0]; }\n\nuint64_t %s_steps(void) { return steps; }\n\n",
               s->name, s->name);

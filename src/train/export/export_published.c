@@ -8,8 +8,8 @@
 #include "train/export/export.h"
 
 /* Refuses runs that did not begin with a published model. */
-weft_status weft__export_needs_published(const weft__use *use, const char *format) {
-    if (use->config.published) return WEFT_OK;
+weft_status weft__export_needs_published(const weft__opened_model *opened, const char *format) {
+    if (opened->config.published) return WEFT_OK;
     return weft__fail(NULL, WEFT_ERR_ARGUMENT,
                       "export: --to %s is for runs that began with a published model (model.init): use "
                       "--to gpt2 or --to safetensors",
@@ -17,12 +17,12 @@ weft_status weft__export_needs_published(const weft__use *use, const char *forma
 }
 
 /* Notes whether the run has all positions of the published model. */
-static weft_status note_positions(const weft__use *use, weft__exported *exported) {
+static weft_status note_positions(const weft__opened_model *opened, weft__exported *exported) {
     weft__published p;
-    if (!use->config.positions) return WEFT_OK;
-    WEFT_TRY(weft__published_read(NULL, use->config.published, &p));
-    if (use->config.positions >= p.context) return WEFT_OK;
-    exported->positions = use->config.positions;
+    if (!opened->config.positions) return WEFT_OK;
+    WEFT_TRY(weft__published_read(NULL, opened->config.published, &p));
+    if (opened->config.positions >= p.context) return WEFT_OK;
+    exported->positions = opened->config.positions;
     exported->of = p.context;
     return WEFT_OK;
 }
@@ -42,12 +42,13 @@ weft_status weft__export_keep(weft_context *ctx, weft_status status, const char 
                       weft_last_error(ctx));
 }
 
-weft_status weft__export_gguf(weft__use *use, const char *path, const char *type, weft__exported *exported) {
-    WEFT_TRY(note_positions(use, exported));
-    weft_module *m = use->model.module;
-    WEFT_TRY(weft_published_save_gguf(m, use->config.published, path, type));
+weft_status weft__export_gguf(weft__opened_model *opened, const char *path, const char *type,
+                              weft__exported *exported) {
+    WEFT_TRY(note_positions(opened, exported));
+    weft_module *m = opened->model.module;
+    WEFT_TRY(weft_published_save_gguf(m, opened->config.published, path, type));
     snprintf(exported->files[0], WEFT__EXPORT_PATH, "%s", path);
-    return weft__export_keep(m->ctx, weft__export_check(m, use->config.published, path, NULL, type), path);
+    return weft__export_keep(m->ctx, weft__export_check(m, opened->config.published, path, NULL, type), path);
 }
 
 weft_status weft__export_files(const char *from, const char *path, const char *type) {
@@ -60,13 +61,13 @@ weft_status weft__export_files(const char *from, const char *path, const char *t
     return weft__export_keep(NULL, weft__export_check(NULL, from, path, NULL, type), path);
 }
 
-weft_status weft__export_published(weft__use *use, const char *folder, weft__exported *exported) {
-    const weft_dtype compute = weft__model_compute(&use->config);
+weft_status weft__export_published(weft__opened_model *opened, const char *folder, weft__exported *exported) {
+    const weft_dtype compute = weft__model_compute(&opened->config);
     const weft_dtype dtype = compute == WEFT_BF16 || compute == WEFT_F16 ? compute : WEFT_F32;
-    WEFT_TRY(note_positions(use, exported));
+    WEFT_TRY(note_positions(opened, exported));
     WEFT_TRY(weft_make_folder(NULL, folder));
-    weft_module *m = use->model.module;
-    const char *from = use->config.published;
+    weft_module *m = opened->model.module;
+    const char *from = opened->config.published;
     WEFT_TRY(weft_published_save(m, from, folder, dtype));
     name_files(folder, "model.safetensors", "config.json", exported);
     const weft_status status = weft__export_check(m, from, folder, NULL, weft_dtype_name(dtype));
@@ -74,25 +75,25 @@ weft_status weft__export_published(weft__use *use, const char *folder, weft__exp
     return weft__export_keep(m->ctx, status, exported->files[0]);
 }
 
-weft_status weft__export_needs_adapters(const weft__use *use, const char *format) {
-    if (use->config.lora_rank > 0) return WEFT_OK;
+weft_status weft__export_needs_adapters(const weft__opened_model *opened, const char *format) {
+    if (opened->config.lora_rank > 0) return WEFT_OK;
     return weft__fail(
         NULL, WEFT_ERR_ARGUMENT,
         "export: --to %s is for runs with adapters (lora.rank): use --to huggingface or --to gguf", format);
 }
 
-weft_status weft__export_gguf_lora(weft__use *use, const char *path, weft__exported *exported) {
-    const weft__config *c = &use->config;
-    weft_module *m = use->model.module;
+weft_status weft__export_gguf_lora(weft__opened_model *opened, const char *path, weft__exported *exported) {
+    const weft__config *c = &opened->config;
+    weft_module *m = opened->model.module;
     WEFT_TRY(weft_published_save_gguf_lora(m, c->published, path));
     snprintf(exported->files[0], WEFT__EXPORT_PATH, "%s", path);
     return weft__export_keep(m->ctx, weft__export_check_adapters(m, c->published, c->model_init, path, NULL),
                              path);
 }
 
-weft_status weft__export_peft(weft__use *use, const char *folder, weft__exported *exported) {
-    const weft__config *c = &use->config;
-    weft_module *m = use->model.module;
+weft_status weft__export_peft(weft__opened_model *opened, const char *folder, weft__exported *exported) {
+    const weft__config *c = &opened->config;
+    weft_module *m = opened->model.module;
     WEFT_TRY(weft_published_save_lora(m, c->published, c->model_init, folder));
     name_files(folder, "adapter_model.safetensors", "adapter_config.json", exported);
     const char *path = exported->files[0];

@@ -44,13 +44,13 @@ static weft_status add_file(metadata *m, const char *run, const char *name, cons
     return text ? WEFT_OK : weft__fail_oom(NULL, bytes.size, "metadata");
 }
 
-static weft_status gather(const weft__use *use, const char *run, metadata *m) {
-    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&use->dataset);
-    snprintf(m->step, sizeof m->step, "%llu", (unsigned long long)use->step);
+static weft_status gather(const weft__opened_model *opened, const char *run, metadata *m) {
+    const weft_tokenizer *tokenizer = weft__dataset_tokenizer(&opened->dataset);
+    snprintf(m->step, sizeof m->step, "%llu", (unsigned long long)opened->step);
     add(m, "format", "pt"); /* transformers refuses files without it */
     add(m, "weft", weft_version());
-    add(m, "model", weft__model_name(&use->config, &use->dataset, m->model));
-    add(m, "task", weft__config_choice(WEFT__KEY_task, use->config.task, m->task));
+    add(m, "model", weft__model_name(&opened->config, &opened->dataset, m->model));
+    add(m, "task", weft__config_choice(WEFT__KEY_task, opened->config.task, m->task));
     add(m, "step", m->step);
     WEFT_TRY(add_file(m, run, "config.yaml", "config"));
     WEFT_TRY(add_file(m, run, "data.json", "data"));
@@ -70,18 +70,18 @@ bool weft__export_safetensors_wrote(const char *path) {
     return found;
 }
 
-weft_status weft__export_safetensors(weft__use *use, const char *run, const char *path,
+weft_status weft__export_safetensors(weft__opened_model *opened, const char *run, const char *path,
                                      weft__exported *exported) {
     weft_entry *entries = NULL;
     size_t count = 0;
     metadata m = {.count = 0};
-    weft_status status = gather(use, run, &m);
-    if (status == WEFT_OK) status = weft_module_entries(use->model.module, &entries, &count);
+    weft_status status = gather(opened, run, &m);
+    if (status == WEFT_OK) status = weft_module_entries(opened->model.module, &entries, &count);
     if (status == WEFT_OK)
-        status = weft_safetensors_write(use->model.ctx, path, entries, count, m.list, m.count);
-    weft_entries_free(use->model.ctx, entries, count);
+        status = weft_safetensors_write(opened->model.ctx, path, entries, count, m.list, m.count);
+    weft_entries_free(opened->model.ctx, entries, count);
     for (size_t i = 0; i < m.n_texts; i++) weft__free(NULL, m.texts[i]);
     snprintf(exported->files[0], WEFT__EXPORT_PATH, "%s", path);
     if (status != WEFT_OK || weft__is_stream(path)) return status; /* the writer has compared the bytes */
-    return weft__export_keep(use->model.ctx, weft_module_load(use->model.module, path), path);
+    return weft__export_keep(opened->model.ctx, weft_module_load(opened->model.module, path), path);
 }

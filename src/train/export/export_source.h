@@ -36,7 +36,7 @@ typedef struct weft__export_program {
 
 /* Everything that the source is written from. */
 typedef struct weft__export_source {
-    weft__use *use;
+    weft__opened_model *opened;
     const char *name;
     weft__export_graph graph;
     weft__export_step step; /* batch 0: the source only predicts */

@@ -1,5 +1,5 @@
 /* A trained model on several devices, see copies.h. Must not know: what the model is used for. Read next:
- * use.c, base/each.c. */
+ * opened_model.c, base/each.c. */
 #include <string.h>
 
 #include "base/threads.h"
@@ -71,22 +71,22 @@ static int share_of_threads(size_t i, size_t count) {
 }
 
 static weft_status open_copy(const char *run, const device_names *names, bool layers,
-                             const weft__use_options *options, weft__copies *copies) {
+                             const weft__opened_model_options *options, weft__copies *copies) {
     const size_t i = copies->count++;
-    weft__use_options how = *options;
-    copies->models[i] = &copies->uses[i].model;
+    weft__opened_model_options how = *options;
+    copies->models[i] = &copies->opened[i].model;
     if (names->count > 0) how.device = names->of[i];
     if (names->count > 1 && !layers) how.threads = share_of_threads(i, names->count);
     if (layers) how.part = (int)i, how.parts = (int)names->count;
     if (i > 0) how.with_data = false;
-    const weft_status status = weft__use_open(run, &how, &copies->uses[i]);
+    const weft_status status = weft__opened_model_open(run, &how, &copies->opened[i]);
     if (status == WEFT_OK || i == 0) return status;
     return weft__fail(NULL, status, "device %zu of %zu (%s): %s", i + 1, names->count, names->of[i],
                       weft_last_error(NULL));
 }
 
 static weft_status open_all(const char *run, const char *devices, bool layers,
-                            const weft__use_options *options, weft__copies *copies) {
+                            const weft__opened_model_options *options, weft__copies *copies) {
     device_names names = {.count = 0};
     *copies = (weft__copies){.layers = layers};
     if (devices && options->device)
@@ -94,28 +94,28 @@ static weft_status open_all(const char *run, const char *devices, bool layers,
     if (devices) WEFT_TRY(split_names(devices, &names));
     WEFT_TRY(check_names(&names));
     const size_t count = names.count > 0 ? names.count : 1;
-    copies->uses = weft__array(NULL, count, sizeof *copies->uses);
-    if (!copies->uses) return weft__fail_oom(NULL, count * sizeof *copies->uses, "a model");
+    copies->opened = weft__array(NULL, count, sizeof *copies->opened);
+    if (!copies->opened) return weft__fail_oom(NULL, count * sizeof *copies->opened, "a model");
     while (copies->count < count) WEFT_TRY(open_copy(run, &names, layers, options, copies));
     return WEFT_OK;
 }
 
-weft_status weft__copies_open(const char *run, const char *devices, const weft__use_options *options,
+weft_status weft__copies_open(const char *run, const char *devices, const weft__opened_model_options *options,
                               weft__copies *copies) {
     return open_all(run, devices, false, options, copies);
 }
 
-weft_status weft__copies_open_layers(const char *run, const char *devices, const weft__use_options *options,
-                                     weft__copies *copies) {
+weft_status weft__copies_open_layers(const char *run, const char *devices,
+                                     const weft__opened_model_options *options, weft__copies *copies) {
     return open_all(run, devices, true, options, copies);
 }
 
 void weft__copies_close(weft__copies *copies) {
     for (size_t i = copies->count; i-- > 0;) {
-        weft_gpt_cache_free(copies->caches[i]);
-        weft__use_close(&copies->uses[i]);
+        weft_decode_state_free(copies->caches[i]);
+        weft__opened_model_close(&copies->opened[i]);
     }
-    weft__free(NULL, copies->uses);
+    weft__free(NULL, copies->opened);
     *copies = (weft__copies){0};
 }
 
@@ -130,9 +130,9 @@ weft_status weft__copies_run(const weft__copies *copies, weft_status (*task)(voi
     return weft__each_run(each);
 }
 
-weft_gpt_cache *weft__copies_cache(weft__copies *copies) {
+weft_decode_state *weft__copies_cache(weft__copies *copies) {
     for (size_t i = 0; i < copies->count; i++) {
-        copies->caches[i] = weft_gpt_cache_new(copies->models[i]->module);
+        copies->caches[i] = weft_decode_state_new(copies->models[i]->module);
         if (!copies->caches[i]) return NULL;
         if (i > 0) weft__gpt_cache_link(copies->caches[i - 1], copies->caches[i]);
     }
@@ -143,7 +143,7 @@ weft_gpt_cache *weft__copies_cache(weft__copies *copies) {
  * one gives the targets to the last layers. */
 static weft_status score_layers(const weft__copies *copies, const weft__dataset *dataset, weft__split split,
                                 weft_module **before, weft__evaluated *one) {
-    const weft__config *config = &copies->uses[0].config;
+    const weft__config *config = &copies->opened[0].config;
     const size_t last = copies->count - 1;
     if (dataset->chats.pairs)
         return weft__fail(NULL, WEFT_ERR_UNSUPPORTED,
@@ -158,7 +158,7 @@ static weft_status score_copies(const weft__copies *copies, const weft__dataset 
                                 weft__evaluated *list) {
     for (size_t i = 0; i < copies->count; i++) {
         list[i].module = copies->models[i]->module;
-        WEFT_TRY(weft__dataset_loader(copies->models[i]->ctx, dataset, &copies->uses[0].config, split, 0,
+        WEFT_TRY(weft__dataset_loader(copies->models[i]->ctx, dataset, &copies->opened[0].config, split, 0,
                                       &list[i].loader));
     }
     return WEFT_OK;
@@ -174,7 +174,7 @@ weft_status weft__copies_score(const weft__copies *copies, const weft__dataset *
                                 : score_copies(copies, dataset, split, list);
     if (status == WEFT_OK)
         status =
-            weft__scores_gather(&copies->uses[0].model, dataset,
+            weft__scores_gather(&copies->opened[0].model, dataset,
                                 &(weft__evaluators){list, layers ? 1 : copies->count, NULL}, auc, scores);
     for (size_t i = 0; i < copies->count; i++) {
         weft_loader_free(list[i].loader);

@@ -41,7 +41,7 @@ static weft_status sample(weft__loop *loop, uint64_t step) {
     const bool together = weft__optimizer_divides_parameters(loop->model.optimizer);
     if (together) WEFT_TRY(weft__processes_together(&loop->processes, WEFT__ORDER_SAMPLE));
     WEFT_TRY(weft__loop_sample(loop, step));
-    loop->processes.attended = together || loop->processes.attended;
+    loop->processes.followers_wait = together || loop->processes.followers_wait;
     return weft__run_sample(&loop->run, step, made->data ? made->data : "", made->size);
 }
 
@@ -225,7 +225,7 @@ static weft_status keep_due(weft__loop *loop, const weft_fit_state *state, uint6
 
 static weft_status after_step(weft__loop *loop, const weft_fit_state *state, bool *stop) {
     duties d = duties_of(loop, state);
-    loop->processes.attended = true;
+    loop->processes.followers_wait = true;
     weft__processes_step(&loop->processes, state);
     weft__run_beat(&loop->run);
     weft__metrics m = weft__metrics_none(state->step);
@@ -412,11 +412,11 @@ static weft_status train(weft__loop *loop) {
     options.on_plan = on_plan;
     options.user = loop;
     bool stop = false;
-    loop->processes.attended = loop->stopping.due.step != 0;
+    loop->processes.followers_wait = loop->stopping.due.step != 0;
     if (loop->stopping.due.step) WEFT_TRY(catch_up(loop, &stop));
     weft_status status = WEFT_OK;
     if (!stop) status = weft_fit(loop->model.module, loop->model.optimizer, loop->loader, &options, NULL);
-    if (status == WEFT_OK) loop->processes.attended = true;
+    if (status == WEFT_OK) loop->processes.followers_wait = true;
     if (status == WEFT_ERR_STOPPED) { /* stopped between two micro-batches of a step */
         heed_stop(loop);
         status = write_in_folder(loop, weft_optimizer_steps(loop->model.optimizer), keep);
@@ -492,7 +492,7 @@ weft_status weft__train(weft__config *config, const weft__train_options *options
     if (loop.run.dir) snprintf(result->dir, sizeof result->dir, "%s", loop.run.dir);
     result->early = status == WEFT_OK && weft__stopping_over(&loop.stopping, config);
     if (status == WEFT_OK && weft__loop_done(&loop)) {
-        result->nothing = loop.processes.attended = true;
+        result->nothing = loop.processes.followers_wait = true;
         status = complete(&loop, result->early ? "stopped early" : "done");
     } else if (status == WEFT_OK) {
         status = train(&loop);

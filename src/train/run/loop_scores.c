@@ -59,7 +59,7 @@ weft_status weft__loop_take(weft__loop *loop, weft__loaders which, bool auc, wef
     const weft_status status = weft__scores_gather(&loop->model, &loop->dataset,
                                                    &(weft__evaluators){&here, 1, p->group}, auc, scores);
     loop->model.ctx->caller.completes = false;
-    p->attended = status == WEFT_OK && !weft__processes_follows(p);
+    p->followers_wait = status == WEFT_OK && !weft__processes_follows(p);
     return status;
 }
 
@@ -121,7 +121,7 @@ weft_status weft__loop_sample(weft__loop *loop, uint64_t step) {
     weft_context *ctx = loop->model.ctx;
     char *question;
     int32_t end;
-    if (!loop->cache) loop->cache = weft_gpt_cache_new(loop->model.module);
+    if (!loop->cache) loop->cache = weft_decode_state_new(loop->model.module);
     if (!loop->cache) return weft_last_status(ctx);
     WEFT_TRY(weft__dataset_question(NULL, &loop->dataset, &question, &end));
     const weft_generate_options wanted = {.prompt = question,
@@ -168,7 +168,7 @@ static weft_status use_best(weft__loop *loop, uint64_t *step) {
         return weft__model_use(&loop->model, loop->config, loop->run.dir, "best", false, step);
     WEFT_TRY(weft__processes_together(p, WEFT__ORDER_BEST));
     WEFT_TRY(weft__loop_best(loop, loop->run.dir, step));
-    p->attended = true;
+    p->followers_wait = true;
     return WEFT_OK;
 }
 

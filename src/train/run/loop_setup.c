@@ -329,8 +329,8 @@ weft_status weft__loop_open(weft__loop *loop, weft__config *config, const weft__
 }
 
 weft_status weft__loop_unite(weft__loop *loop, weft_status status, bool *silent) {
-    status = weft__processes_unite(&loop->processes, status, loop->config, &loop->dataset, &loop->model,
-                                   loop->checkpoint, silent);
+    status = weft__processes_join(&loop->processes, status, loop->config, &loop->dataset, &loop->model,
+                                  loop->checkpoint, silent);
     weft_checkpoint_close(loop->checkpoint);
     loop->checkpoint = NULL;
     return status;
@@ -340,7 +340,7 @@ void weft__loop_close(weft__loop *loop) {
     weft_context *ctx = loop->model.ctx;
     weft__telemetry_stop(loop->telemetry);
     loop->telemetry = NULL;
-    weft_gpt_cache_free(loop->cache);
+    weft_decode_state_free(loop->cache);
     weft__replicas_close(&loop->replicas);
     weft__processes_free(&loop->processes);
     weft_loader_free(loop->loader);

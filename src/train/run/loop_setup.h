@@ -29,8 +29,8 @@ typedef struct weft__loop {
     weft__processes processes;               /* others that share the steps */
     weft_checkpoint *checkpoint;             /* from which they read the state that they divide; or NULL */
     weft_loader *loader, *validation, *test; /* the last two are NULL without such data */
-    weft_loader *whole;    /* all validation data, if evaluations in training use a part; otherwise NULL */
-    weft_gpt_cache *cache; /* for samples; NULL until the first sample */
+    weft_loader *whole;       /* all validation data, if evaluations in training use a part; otherwise NULL */
+    weft_decode_state *cache; /* for samples; NULL until the first sample */
     weft__run run;
     weft__telemetry *telemetry; /* telemetry of the card; NULL: it has none */
     weft__progress progress;
@@ -71,7 +71,7 @@ void weft__loop_close(weft__loop *loop);
 weft_status weft__loop_follow(weft__loop *loop, weft__config *config, const weft__train_options *options);
 
 /* Lets the processes of the run begin together, if opening or following gave WEFT_OK in all of them
- * (weft__processes_unite). */
+ * (weft__processes_join). */
 weft_status weft__loop_unite(weft__loop *loop, weft_status status, bool *silent);
 
 /* Tells whether the run has made all its steps, or stopped early. */

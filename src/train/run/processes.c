@@ -94,9 +94,9 @@ static weft_status load_divided(weft__model *model, const weft__config *config, 
     return weft__model_load_optimizer(model, checkpoint);
 }
 
-weft_status weft__processes_unite(weft__processes *p, weft_status status, const weft__config *config,
-                                  const weft__dataset *dataset, weft__model *model,
-                                  weft_checkpoint *checkpoint, bool *silent) {
+weft_status weft__processes_join(weft__processes *p, weft_status status, const weft__config *config,
+                                 const weft__dataset *dataset, weft__model *model,
+                                 weft_checkpoint *checkpoint, bool *silent) {
     *silent = p->silent;
     if (!p->refused) status = weft__processes_agree(p->group, p->timeout, status, silent);
     if (!p->group) return status;
@@ -146,7 +146,7 @@ weft_status weft__processes_order(weft__processes *p, weft__order order) {
     if (!p->group) return WEFT_OK;
     WEFT_TRY(exchange(p, (uint64_t)order, &others));
     p->ordered = weft__now();
-    p->attended = order != WEFT__ORDER_GO && order != WEFT__ORDER_END;
+    p->followers_wait = order != WEFT__ORDER_GO && order != WEFT__ORDER_END;
     p->save = p->save || others & SAVE;
     if (others & (SAVE - 1)) p->signal = (int)(others & (SAVE - 1));
     return WEFT_OK;
@@ -154,24 +154,24 @@ weft_status weft__processes_order(weft__processes *p, weft__order order) {
 
 weft_status weft__processes_evaluate(weft__processes *p, int loader) {
     WEFT_TRY(weft__processes_order(p, (weft__order)(WEFT__ORDER_EVALUATE | loader << 8)));
-    p->attended = false;
+    p->followers_wait = false;
     return WEFT_OK;
 }
 
 weft_status weft__processes_together(weft__processes *p, weft__order order) {
     WEFT_TRY(weft__processes_order(p, order));
-    p->attended = false;
+    p->followers_wait = false;
     return WEFT_OK;
 }
 
 weft_status weft__processes_beat(weft__processes *p) {
-    const bool due = p->attended && weft__now() - p->ordered > BEAT_SHARE * p->timeout;
+    const bool due = p->followers_wait && weft__now() - p->ordered > BEAT_SHARE * p->timeout;
     return due ? weft__processes_order(p, WEFT__ORDER_WAIT) : WEFT_OK;
 }
 
 /* Notes a failure that all processes have. */
 static weft_status same_in_all(weft__processes *p, weft_status status) {
-    if (status == WEFT_ERR_NUMERIC || status == WEFT_ERR_STATE) p->parted = true, p->attended = false;
+    if (status == WEFT_ERR_NUMERIC || status == WEFT_ERR_STATE) p->parted = true, p->followers_wait = false;
     return status;
 }
 
@@ -188,18 +188,18 @@ weft_status weft__processes_save(weft__processes *p, weft_optimizer *optimizer) 
 weft_status weft__processes_prepare_save(weft__processes *p, weft_optimizer *optimizer) {
     WEFT_TRY(same_in_all(p, weft_optimizer_compare(optimizer)));
     if (!weft__optimizer_sharded(optimizer)) return WEFT_OK;
-    p->attended = false; /* all write, and none waits for an order */
+    p->followers_wait = false; /* all write, and none waits for an order */
     weft_process_group_set_timeout(p->group, PATIENCE * p->timeout);
     return WEFT_OK;
 }
 
 void weft__processes_saved(weft__processes *p) {
     weft_process_group_set_timeout(p->group, p->timeout);
-    p->attended = p->group != NULL;
+    p->followers_wait = p->group != NULL;
 }
 
 bool weft__processes_end(weft__processes *p, weft_status status) {
-    if (p->group && p->attended && status != WEFT_ERR_TIMEOUT &&
+    if (p->group && p->followers_wait && status != WEFT_ERR_TIMEOUT &&
         weft__processes_order(p, WEFT__ORDER_END) == WEFT_OK)
         return false;
     return p->group && status != WEFT_OK && !p->parted &&

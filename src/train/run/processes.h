@@ -40,7 +40,7 @@ typedef struct weft__processes {
     const weft_context *ctx;        /* of the model of this process; NULL: not opened yet */
     weft__process_figures *figures; /* [size] of all processes; of this one it is up to date */
     double exchanged;               /* seconds of exchange when the last order ended */
-    bool attended;                  /* leader: the followers wait for an order */
+    bool followers_wait;            /* leader: the followers wait for an order */
     double ordered;                 /* leader: when the last order was given */
     double timeout;                 /* seconds */
     bool refused, silent; /* weft__processes_ready has failed, and whether another process reports it */
@@ -66,16 +66,16 @@ weft_status weft__processes_agree(weft_process_group *group, double timeout, wef
                                   bool *silent);
 
 /* Tells all processes that this one is ready to load a checkpoint together, or why it is not. If one of them
- * is not, all fail, and weft__processes_unite knows it. Until then they wait longer for each other. */
+ * is not, all fail, and weft__processes_join knows it. Until then they wait longer for each other. */
 weft_status weft__processes_ready(weft__processes *p, weft_status status);
 
 /* Ends the setting up, which gave `status` in this process. Returns WEFT_OK if it was WEFT_OK in all
  * processes, and they have the same configuration, data, kind of device and weights; their optimizers then
  * share the steps. Otherwise all fail, as above. From `checkpoint`, which may be NULL, each process reads its
  * part of the divided state of the optimizer. */
-weft_status weft__processes_unite(weft__processes *p, weft_status status, const weft__config *config,
-                                  const weft__dataset *dataset, weft__model *model,
-                                  weft_checkpoint *checkpoint, bool *silent);
+weft_status weft__processes_join(weft__processes *p, weft_status status, const weft__config *config,
+                                 const weft__dataset *dataset, weft__model *model,
+                                 weft_checkpoint *checkpoint, bool *silent);
 
 /* Counts the time of a step, right after it. */
 void weft__processes_step(weft__processes *p, const weft_fit_state *state);
@@ -90,7 +90,7 @@ weft_status weft__processes_order(weft__processes *p, weft__order order);
 /* Leader: orders an evaluation with a loader. The followers wait for no order until it has ended. */
 weft_status weft__processes_evaluate(weft__processes *p, int loader);
 /* Leader: gives an order that all obey at the same time. The followers wait for no other order meanwhile: set
- * `attended` afterwards. */
+ * `followers_wait` afterwards. */
 weft_status weft__processes_together(weft__processes *p, weft__order order);
 /* Leader: tells followers that wait for long that it is busy. Call it often while they wait. */
 weft_status weft__processes_beat(weft__processes *p);

@@ -251,12 +251,12 @@ static weft_status count_bytes(void *user, const char *bytes, size_t count) {
 
 static weft_status generated(weft_context *ctx, weft_generate_options o, double *out) {
     weft_module *gpt = weft_nn_gpt(ctx, &small);
-    weft_gpt_cache *cache = weft_gpt_cache_new(gpt);
+    weft_decode_state *cache = weft_decode_state_new(gpt);
     o.prompt = "1";
     o.tokens = 3;
     *out = 0;
     const weft_status status = weft_generate(cache, NULL, &o, count_bytes, out);
-    weft_gpt_cache_free(cache);
+    weft_decode_state_free(cache);
     weft_module_free(gpt);
     return status;
 }

@@ -204,15 +204,15 @@ static weft_status sequence(weft_context *ctx) {
 static weft_status decode(weft_context *ctx) {
     const weft_recurrent_lm_options options = {.kind = WEFT_LSTM, .vocab = 5, .layers = 1, .width = 2};
     weft_module *lm = weft_nn_recurrent_lm(ctx, &options);
-    weft_gpt_cache *cache = weft_gpt_cache_new(lm), *fresh = weft_gpt_cache_new(lm);
+    weft_decode_state *cache = weft_decode_state_new(lm), *fresh = weft_decode_state_new(lm);
     float got[5], wanted[5];
     weft_status status = cache && fresh ? WEFT_OK : weft_last_status(ctx);
     if (status == WEFT_OK) status = weft_gpt_feed(cache, (int32_t[]){1, 4, 2}, 3, got);
     if (status == WEFT_ERR_OOM && cache && fresh) status = weft_gpt_feed(cache, (int32_t[]){1, 4, 2}, 3, got);
     if (status == WEFT_OK) status = weft_gpt_feed(fresh, (int32_t[]){1, 4, 2}, 3, wanted);
     if (status == WEFT_OK && memcmp(got, wanted, sizeof got) != 0) status = WEFT_ERR_NUMERIC;
-    weft_gpt_cache_free(cache);
-    weft_gpt_cache_free(fresh);
+    weft_decode_state_free(cache);
+    weft_decode_state_free(fresh);
     weft_module_free(lm);
     return status;
 }

@@ -114,12 +114,12 @@ static void test_nothing_is_compiled_again(void **state) {
     assert_int_equal(ctx->compiler->compiles, before);
     assert_true(last < first);
     /* decoding: one program for each padded length, and one for all single tokens */
-    weft_gpt_cache *cache = weft_gpt_cache_new(gpt);
+    weft_decode_state *cache = weft_decode_state_new(gpt);
     float logits[17];
     const int32_t prompt[3] = {1, 6, 11};
     before = ctx->compiler->compiles;
     for (int round = 0; round < 2; round++) {
-        weft_gpt_cache_reset(cache);
+        weft_decode_state_reset(cache);
         assert_ok(weft_gpt_feed(cache, prompt, 3 - round, logits));
         for (int i = 0; i < 8; i++) assert_ok(weft_gpt_feed(cache, prompt, 1, logits));
     }

@@ -198,7 +198,7 @@ static void test_decoding_copies_nothing(void **state) {
     enum { VOCAB = 9, LAYERS = 3 };
     weft_module *gpt = weft_nn_gpt(
         ctx, &(weft_gpt_options){.vocab = VOCAB, .context = 64, .layers = LAYERS, .heads = 2, .width = 16});
-    weft_gpt_cache *cache = weft_gpt_cache_new(gpt);
+    weft_decode_state *cache = weft_decode_state_new(gpt);
     assert_non_null(cache);
     float logits[VOCAB];
     assert_ok(weft_gpt_feed(cache, &(int32_t){4}, 1, logits));
@@ -213,7 +213,7 @@ static void test_decoding_copies_nothing(void **state) {
     assert_int_equal(heavies(program, WEFT_HEAVY_ATTENTION), LAYERS);
     assert_int_equal(program->n_copies, 0);
     assert_int_equal(copies(program), 0);
-    weft_gpt_cache_free(cache);
+    weft_decode_state_free(cache);
 }
 
 /* ---- memory ---- */

@@ -446,14 +446,14 @@ static void test_cache_outlives_model(void **state) {
     weft_context *ctx = *state;
     weft_module *gpt =
         weft_nn_gpt(ctx, &(weft_gpt_options){.vocab = 5, .context = 4, .width = 4, .heads = 1, .layers = 1});
-    weft_gpt_cache *freed = weft_gpt_cache_new(gpt), *left = weft_gpt_cache_new(gpt);
+    weft_decode_state *freed = weft_decode_state_new(gpt), *left = weft_decode_state_new(gpt);
     float logits[5];
     assert_ok(weft_gpt_feed(freed, (int32_t[]){1}, 1, logits));
     weft_module_free(gpt);
     assert_int_equal(weft_gpt_feed(freed, (int32_t[]){1}, 1, logits), WEFT_ERR_STATE);
-    assert_int_equal(weft_gpt_cache_length(freed) + weft_gpt_cache_capacity(left), 0);
-    weft_gpt_cache_reset(freed);
-    weft_gpt_cache_free(freed); /* weft_close frees the other one */
+    assert_int_equal(weft_decode_state_length(freed) + weft_decode_state_capacity(left), 0);
+    weft_decode_state_reset(freed);
+    weft_decode_state_free(freed); /* weft_close frees the other one */
 }
 
 /* ---- strings of the caller that are freed or changed when Weft prints them ---- */

@@ -69,7 +69,7 @@ static void options_of(weft_generate_options *o, bool *incomplete) {
 /* Expects of each prompt the text that it has alone. Returns how many ended before all their tokens. */
 static int check_alone(weft_module *model, const weft_tokenizer *tokenizer, const weft_generate_options *o,
                        const texts *got) {
-    weft_gpt_cache *cache = weft_gpt_cache_new(model);
+    weft_decode_state *cache = weft_decode_state_new(model);
     char alone[TEXT];
     int ended = 0;
     for (int i = 0; i < PROMPTS; i++) {
@@ -84,7 +84,7 @@ static int check_alone(weft_module *model, const weft_tokenizer *tokenizer, cons
         if (!got->ended[i]) assert_int_equal(got->tokens[i], o[i].tokens);
         ended += got->ended[i];
     }
-    weft_gpt_cache_free(cache);
+    weft_decode_state_free(cache);
     return ended;
 }
 

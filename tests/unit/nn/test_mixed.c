@@ -255,14 +255,14 @@ static void test_decoding(void **state) {
     assert_ok(weft_module_compute(m, dtype));
     const int32_t ids[4] = {1, 7, 2, 2};
     float logits[11];
-    weft_gpt_cache *cache = weft_gpt_cache_new(m);
+    weft_decode_state *cache = weft_decode_state_new(m);
     assert_non_null(cache);
     for (int i = 0; i < 4; i++) assert_ok(weft_gpt_feed(cache, ids + i, 1, logits));
     weft_module_set_training(m, false);
     double *whole = values_of(weft_forward(m, weft_from(ctx, WEFT_I32, SHAPE(1, 4), ids)));
     for (int i = 0; i < 11; i++) assert_true(fabs(logits[i] - whole[33 + i]) < 0.02);
     free(whole);
-    weft_gpt_cache_free(cache);
+    weft_decode_state_free(cache);
 }
 
 /* A part of an f32 network may compute in bf16. A child computes in the dtype of its parent. */

@@ -32,9 +32,9 @@ static void test_cache(void **state) {
     int32_t tokens[CONTEXT];
     for (int i = 0; i < CONTEXT; i++) tokens[i] = (i * 7 + i * i) % VOCAB;
     double *wanted = whole(ctx, gpt, tokens, CONTEXT);
-    weft_gpt_cache *cache = weft_gpt_cache_new(gpt);
+    weft_decode_state *cache = weft_decode_state_new(gpt);
     assert_non_null(cache);
-    assert_int_equal(weft_gpt_cache_capacity(cache), CONTEXT);
+    assert_int_equal(weft_decode_state_capacity(cache), CONTEXT);
     float logits[VOCAB];
     for (int round = 0; round < 2; round++) { /* the second one after a reset */
         int64_t at = round ? 21 : 5;          /* a prompt padded to 16 or to 32 */
@@ -44,36 +44,36 @@ static void test_cache(void **state) {
             assert_ok(weft_gpt_feed(cache, tokens + at, 1, logits));
             compare(logits, wanted + at * VOCAB);
         }
-        assert_int_equal(weft_gpt_cache_length(cache), CONTEXT);
+        assert_int_equal(weft_decode_state_length(cache), CONTEXT);
         assert_int_equal(weft_gpt_feed(cache, tokens, 1, logits), WEFT_ERR_STATE);
-        weft_gpt_cache_reset(cache);
+        weft_decode_state_reset(cache);
     }
     /* a prompt that fills the cache: its last chunk has no room for padding */
     assert_ok(weft_gpt_feed(cache, tokens, CONTEXT - 1, logits));
     compare(logits, wanted + (CONTEXT - 2) * VOCAB);
-    weft_gpt_cache_reset(cache);
+    weft_decode_state_reset(cache);
     assert_int_equal(weft_gpt_feed(cache, (int32_t[]){1, VOCAB}, 2, logits), WEFT_ERR_INDEX);
-    assert_int_equal(weft_gpt_cache_length(cache), 0);
+    assert_int_equal(weft_decode_state_length(cache), 0);
     /* another text with the same begin: only what differs is fed */
     int32_t other[CONTEXT];
     for (int i = 0; i < CONTEXT; i++) other[i] = i < 30 ? tokens[i] : (tokens[i] + 1) % VOCAB;
     double *wanted_other = whole(ctx, gpt, other, CONTEXT);
     assert_ok(weft_gpt_feed(cache, tokens, 41, logits));
-    assert_int_equal(weft_gpt_cache_keep(cache, other, 40), 30);
-    assert_int_equal(weft_gpt_cache_length(cache), 30);
+    assert_int_equal(weft_decode_state_keep(cache, other, 40), 30);
+    assert_int_equal(weft_decode_state_length(cache), 30);
     assert_ok(weft_gpt_feed(cache, other + 30, 10, logits));
     compare(logits, wanted_other + 39 * VOCAB);
-    assert_int_equal(weft_gpt_cache_keep(cache, other, 7), 7);
+    assert_int_equal(weft_decode_state_keep(cache, other, 7), 7);
     assert_ok(weft_gpt_feed(cache, other + 7, 1, logits));
     compare(logits, wanted_other + 7 * VOCAB);
-    assert_int_equal(weft_gpt_cache_keep(cache, (int32_t[]){18}, 1), 0);
-    assert_int_equal(weft_gpt_cache_keep(NULL, other, 1), 0);
+    assert_int_equal(weft_decode_state_keep(cache, (int32_t[]){18}, 1), 0);
+    assert_int_equal(weft_decode_state_keep(NULL, other, 1), 0);
     free(wanted_other);
     assert_true(weft_module_is_training(gpt)); /* decoding does not change the mode */
-    weft_gpt_cache_free(cache);
-    cache = weft_gpt_cache_new(gpt);
+    weft_decode_state_free(cache);
+    cache = weft_decode_state_new(gpt);
     weft_module_free(gpt); /* frees the cache too */
-    assert_null(weft_gpt_cache_new(weft_nn_linear(ctx, 1, 1, NULL)));
+    assert_null(weft_decode_state_new(weft_nn_linear(ctx, 1, 1, NULL)));
     free(wanted);
 }
 
@@ -100,7 +100,7 @@ static void test_rounded(void **state) {
     assert_ok(weft_read(master.tensor, from, sizeof from));
     assert_ok(weft_read(rounded.tensor, to, sizeof to));
     for (int i = 0; i < VOCAB * 32; i++) assert_int_equal(to[i], weft_f32_to_bf16(from[i]));
-    weft_gpt_cache *a = weft_gpt_cache_new(wide), *b = weft_gpt_cache_new(narrow);
+    weft_decode_state *a = weft_decode_state_new(wide), *b = weft_decode_state_new(narrow);
     int32_t tokens[24];
     for (int i = 0; i < 24; i++) tokens[i] = (i * 11 + 3) % VOCAB;
     float x[VOCAB], y[VOCAB];
@@ -137,7 +137,7 @@ static void test_devices(void **state) {
         for (int i = 0; i < 21; i++) tokens[i] = (i * 5 + 1) % VOCAB;
         double *wanted = whole(ctx, gpt, tokens, 21);
         if (expanded) ctx->device->ops = &declining;
-        weft_gpt_cache *cache = weft_gpt_cache_new(gpt);
+        weft_decode_state *cache = weft_decode_state_new(gpt);
         float logits[VOCAB];
         assert_ok(weft_gpt_feed(cache, tokens, 19, logits));
         compare(logits, wanted + 18 * VOCAB);

@@ -42,17 +42,17 @@ static int32_t token_of(int text, int64_t at) { return (int32_t)((text * 7 + at 
 static int64_t begin_of(int text) { return 1 + 5 * text; }
 
 /* Feeds tokens begin..end-1 of a text, and writes the logits of the last one. */
-static void feed_range(weft_gpt_cache *cache, int text, int64_t begin, int64_t end, float *logits) {
+static void feed_range(weft_decode_state *cache, int text, int64_t begin, int64_t end, float *logits) {
     int32_t tokens[CONTEXT];
     for (int64_t i = begin; i < end; i++) tokens[i - begin] = token_of(text, i);
     assert_ok(weft_gpt_feed(cache, tokens, end - begin, logits));
 }
 
 /* Expects logits of a text after `length` tokens. alone: a cache for this. */
-static void expect_alone(weft_gpt_cache *alone, int text, int64_t length, const float *logits) {
+static void expect_alone(weft_decode_state *alone, int text, int64_t length, const float *logits) {
     double got[VOCAB], wanted[VOCAB];
     float one[VOCAB];
-    weft_gpt_cache_reset(alone);
+    weft_decode_state_reset(alone);
     feed_range(alone, text, 0, length, one);
     for (int i = 0; i < VOCAB; i++) got[i] = (double)logits[i], wanted[i] = (double)one[i];
     assert_close(got, wanted, VOCAB, 1e-5);
@@ -62,29 +62,29 @@ static void expect_alone(weft_gpt_cache *alone, int text, int64_t length, const 
 static bool rests(int text, int step) { return step % (text + 2) == text + 1; }
 
 static void together(weft_module *model, int64_t capacity) {
-    weft_gpt_cache *caches[TEXTS], *alone = weft_gpt_cache_new(model);
+    weft_decode_state *caches[TEXTS], *alone = weft_decode_state_new(model);
     float logits[TEXTS * VOCAB];
     for (int i = 0; i < TEXTS; i++) {
-        caches[i] = weft_gpt_cache_new_sized(model, capacity);
+        caches[i] = weft_decode_state_new_sized(model, capacity);
         assert_non_null(caches[i]);
         feed_range(caches[i], i, 0, begin_of(i), logits);
     }
     for (int step = 0; step < STEPS; step++) {
         int32_t tokens[TEXTS];
         for (int i = 0; i < TEXTS; i++)
-            tokens[i] = rests(i, step) ? -1 : token_of(i, weft_gpt_cache_length(caches[i]));
+            tokens[i] = rests(i, step) ? -1 : token_of(i, weft_decode_state_length(caches[i]));
         assert_ok(weft_gpt_feed_many(caches, TEXTS, tokens, logits));
         for (int i = 0; i < TEXTS; i++)
             if (tokens[i] >= 0 && (step < 3 || step == STEPS - 1))
-                expect_alone(alone, i, weft_gpt_cache_length(caches[i]), logits + i * VOCAB);
+                expect_alone(alone, i, weft_decode_state_length(caches[i]), logits + i * VOCAB);
     }
     for (int i = 0; i < TEXTS; i++) {
         int64_t length = begin_of(i);
         for (int step = 0; step < STEPS; step++) length += !rests(i, step);
-        assert_int_equal(weft_gpt_cache_length(caches[i]), length);
-        weft_gpt_cache_free(caches[i]);
+        assert_int_equal(weft_decode_state_length(caches[i]), length);
+        weft_decode_state_free(caches[i]);
     }
-    weft_gpt_cache_free(alone);
+    weft_decode_state_free(alone);
 }
 
 static void test_together(void **state) {
@@ -106,17 +106,17 @@ static void test_recurrent(void **state) {
         assert_ok(weft_module_status(model));
         together(model, 0);
         /* some texts have no tokens yet */
-        weft_gpt_cache *caches[3], *alone = weft_gpt_cache_new(model);
+        weft_decode_state *caches[3], *alone = weft_decode_state_new(model);
         float logits[3 * VOCAB];
-        for (int i = 0; i < 3; i++) caches[i] = weft_gpt_cache_new(model);
+        for (int i = 0; i < 3; i++) caches[i] = weft_decode_state_new(model);
         for (int i = 0; i < 3; i++) {
             const int32_t tokens[3] = {token_of(0, i), i > 0 ? token_of(1, i - 1) : -1,
                                        i > 1 ? token_of(2, i - 2) : -1};
             assert_ok(weft_gpt_feed_many(caches, 3, tokens, logits));
             for (int j = 0; j <= i; j++) expect_alone(alone, j, i - j + 1, logits + j * VOCAB);
         }
-        for (int i = 0; i < 3; i++) weft_gpt_cache_free(caches[i]);
-        weft_gpt_cache_free(alone);
+        for (int i = 0; i < 3; i++) weft_decode_state_free(caches[i]);
+        weft_decode_state_free(alone);
         weft_module_free(model);
     }
 }
@@ -124,10 +124,10 @@ static void test_recurrent(void **state) {
 /* A text whose cache is full may rest beside others, and keeps all that it has. */
 static void test_full(void **state) {
     weft_module *model = weft_nn_gpt(*state, &forms[1]);
-    weft_gpt_cache *caches[3], *alone = weft_gpt_cache_new(model);
+    weft_decode_state *caches[3], *alone = weft_decode_state_new(model);
     float logits[3 * VOCAB];
     for (int i = 0; i < 3; i++) {
-        caches[i] = weft_gpt_cache_new(model);
+        caches[i] = weft_decode_state_new(model);
         feed_range(caches[i], i, 0, i == 1 ? CONTEXT : 9, logits);
     }
     for (int step = 0; step < 3; step++) {
@@ -138,18 +138,18 @@ static void test_full(void **state) {
     }
     int32_t full[CONTEXT];
     for (int i = 0; i < CONTEXT; i++) full[i] = token_of(1, i);
-    assert_int_equal(weft_gpt_cache_keep(caches[1], full, CONTEXT - 1), CONTEXT - 1);
+    assert_int_equal(weft_decode_state_keep(caches[1], full, CONTEXT - 1), CONTEXT - 1);
     assert_ok(weft_gpt_feed(caches[1], full + CONTEXT - 1, 1, logits));
     expect_alone(alone, 1, CONTEXT, logits);
     /* nothing to do */
     assert_ok(weft_gpt_feed_many(caches, 3, (int32_t[]){-1, -1, -1}, logits));
-    assert_int_equal(weft_gpt_cache_length(caches[0]), 12);
+    assert_int_equal(weft_decode_state_length(caches[0]), 12);
 }
 
 static void test_feed_all(void **state) {
     for (size_t f = 0; f < COUNT(forms); f++) {
         weft_module *model = weft_nn_gpt(*state, &forms[f]);
-        weft_gpt_cache *cache = weft_gpt_cache_new(model), *alone = weft_gpt_cache_new(model);
+        weft_decode_state *cache = weft_decode_state_new(model), *alone = weft_decode_state_new(model);
         float logits[CONTEXT * VOCAB];
         int32_t tokens[CONTEXT];
         int64_t at = 0;
@@ -159,46 +159,46 @@ static void test_feed_all(void **state) {
             for (int64_t i = 0; i < count; i++) expect_alone(alone, 3, at + i + 1, logits + i * VOCAB);
         }
         /* cut back and continued, as speculative decoding does; then more than one step */
-        assert_int_equal(weft_gpt_cache_keep(cache, tokens, 11), 11);
+        assert_int_equal(weft_decode_state_keep(cache, tokens, 11), 11);
         assert_ok(weft_gpt_feed_all(cache, tokens + 11, 20, logits));
         for (int64_t i = 0; i < 20; i++) expect_alone(alone, 3, 12 + i, logits + i * VOCAB);
         weft_module_free(model);
         assert_int_equal(weft_gpt_feed_all(cache, tokens, 1, logits), WEFT_ERR_STATE);
-        weft_gpt_cache_free(cache);
-        weft_gpt_cache_free(alone);
+        weft_decode_state_free(cache);
+        weft_decode_state_free(alone);
     }
 }
 
 static void test_refused(void **state) {
     weft_context *ctx = *state;
     weft_module *model = weft_nn_gpt(ctx, &forms[0]), *other = weft_nn_gpt(ctx, &forms[0]);
-    weft_gpt_cache *a = weft_gpt_cache_new(model), *b = weft_gpt_cache_new(model),
-                   *c = weft_gpt_cache_new(other);
-    weft_gpt_cache *small = weft_gpt_cache_new_sized(model, 3);
+    weft_decode_state *a = weft_decode_state_new(model), *b = weft_decode_state_new(model),
+                      *c = weft_decode_state_new(other);
+    weft_decode_state *small = weft_decode_state_new_sized(model, 3);
     const int32_t ids[] = {1, 2, 3, 4};
     float logits[4 * VOCAB];
-    assert_int_equal(weft_gpt_feed_many((weft_gpt_cache *[]){a, c}, 2, ids, logits), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_gpt_feed_many((weft_decode_state *[]){a, c}, 2, ids, logits), WEFT_ERR_ARGUMENT);
     assert_non_null(strstr(weft_last_error(ctx), "cache 1 is of another model"));
-    assert_int_equal(weft_gpt_feed_many((weft_gpt_cache *[]){a, b, a}, 3, ids, logits), WEFT_ERR_ARGUMENT);
+    assert_int_equal(weft_gpt_feed_many((weft_decode_state *[]){a, b, a}, 3, ids, logits), WEFT_ERR_ARGUMENT);
     assert_non_null(strstr(weft_last_error(ctx), "caches 0 and 2 are the same"));
     assert_int_equal(weft_gpt_feed_many(&a, 65, ids, logits), WEFT_ERR_ARGUMENT);
-    assert_int_equal(weft_gpt_feed_many((weft_gpt_cache *[]){a, b}, 2, (int32_t[]){1, VOCAB}, logits),
+    assert_int_equal(weft_gpt_feed_many((weft_decode_state *[]){a, b}, 2, (int32_t[]){1, VOCAB}, logits),
                      WEFT_ERR_INDEX);
-    assert_int_equal(weft_gpt_cache_length(a), 0);
-    assert_int_equal(weft_gpt_cache_capacity(small), 3);
+    assert_int_equal(weft_decode_state_length(a), 0);
+    assert_int_equal(weft_decode_state_capacity(small), 3);
     assert_ok(weft_gpt_feed(small, ids, 3, logits));
-    assert_int_equal(weft_gpt_feed_many((weft_gpt_cache *[]){a, small}, 2, ids, logits), WEFT_ERR_STATE);
-    assert_int_equal(weft_gpt_cache_length(a), 0);
-    assert_null(weft_gpt_cache_new_sized(model, CONTEXT + 1));
+    assert_int_equal(weft_gpt_feed_many((weft_decode_state *[]){a, small}, 2, ids, logits), WEFT_ERR_STATE);
+    assert_int_equal(weft_decode_state_length(a), 0);
+    assert_null(weft_decode_state_new_sized(model, CONTEXT + 1));
     assert_non_null(strstr(weft_last_error(ctx), "the context of the model"));
     weft_module_free(model);
-    assert_int_equal(weft_gpt_feed_many((weft_gpt_cache *[]){a, b}, 2, ids, logits), WEFT_ERR_STATE);
-    weft_gpt_cache_free(a);
+    assert_int_equal(weft_gpt_feed_many((weft_decode_state *[]){a, b}, 2, ids, logits), WEFT_ERR_STATE);
+    weft_decode_state_free(a);
     weft_module *lstm = weft_nn_recurrent_lm(
         ctx, &(weft_recurrent_lm_options){.kind = WEFT_LSTM, .vocab = VOCAB, .layers = 1, .width = 4});
-    weft_gpt_cache *states = weft_gpt_cache_new(lstm);
+    weft_decode_state *states = weft_decode_state_new(lstm);
     assert_int_equal(weft_gpt_feed_all(states, ids, 2, logits), WEFT_ERR_UNSUPPORTED);
-    weft_gpt_cache_free(states);
+    weft_decode_state_free(states);
 }
 
 int main(void) {

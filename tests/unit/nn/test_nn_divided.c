@@ -12,7 +12,7 @@ typedef struct parts {
     int count;
     weft_context *contexts[PARTS_MOST];
     weft_module *gpts[PARTS_MOST];
-    weft_gpt_cache *caches[PARTS_MOST];
+    weft_decode_state *caches[PARTS_MOST];
 } parts;
 
 static void open_parts(parts *p, int count, const weft_gpt_options *options) {
@@ -22,7 +22,7 @@ static void open_parts(parts *p, int count, const weft_gpt_options *options) {
         p->gpts[i] = weft_nn_gpt(p->contexts[i], options);
         weft_module_set_training(p->gpts[i], false);
         if (count > 1) weft__gpt_keep(p->gpts[i], LAYERS * i / count, LAYERS * (i + 1) / count);
-        p->caches[i] = weft_gpt_cache_new(p->gpts[i]);
+        p->caches[i] = weft_decode_state_new(p->gpts[i]);
         assert_non_null(p->caches[i]);
         if (i > 0) weft__gpt_cache_link(p->caches[i - 1], p->caches[i]);
     }
@@ -30,7 +30,7 @@ static void open_parts(parts *p, int count, const weft_gpt_options *options) {
 
 static void close_parts(parts *p) {
     for (int i = 0; i < p->count; i++) {
-        weft_gpt_cache_free(p->caches[i]);
+        weft_decode_state_free(p->caches[i]);
         weft_close(p->contexts[i]);
     }
 }
@@ -59,7 +59,7 @@ static const weft_gpt_options forms[] = {
  * another way round in another way. */
 static void same_logits(const parts *a, const parts *b, const int32_t *tokens, int64_t count, bool all) {
     float one[CONTEXT * VOCAB] = {0}, other[CONTEXT * VOCAB] = {0};
-    weft_status (*feed)(weft_gpt_cache *, const int32_t *, int64_t, float *) =
+    weft_status (*feed)(weft_decode_state *, const int32_t *, int64_t, float *) =
         all ? weft_gpt_feed_all : weft_gpt_feed;
     assert_ok(feed(a->caches[0], tokens, count, one));
     assert_ok(feed(b->caches[0], tokens, count, other));
@@ -67,7 +67,7 @@ static void same_logits(const parts *a, const parts *b, const int32_t *tokens, i
     if (test_on_cpu()) assert_memory_equal(one, other, sizeof *one * (size_t)n);
     for (int64_t i = 0; i < n; i++) assert_true(fabsf(one[i] - other[i]) < 1e-5F);
     for (int i = 0; i < b->count; i++)
-        assert_int_equal(weft_gpt_cache_length(b->caches[i]), weft_gpt_cache_length(a->caches[0]));
+        assert_int_equal(weft_decode_state_length(b->caches[i]), weft_decode_state_length(a->caches[0]));
 }
 
 static void test_logits(void **state) {
@@ -84,11 +84,11 @@ static void test_logits(void **state) {
             same_logits(&whole, &divided, tokens + 12, 6, true);
             for (int i = 0; i < 2; i++) { /* go back, and begin anew */
                 const parts *p = i ? &divided : &whole;
-                assert_int_equal(weft_gpt_cache_keep(p->caches[0], tokens, 9), 9);
+                assert_int_equal(weft_decode_state_keep(p->caches[0], tokens, 9), 9);
             }
             same_logits(&whole, &divided, tokens + 9, 20, false);
-            weft_gpt_cache_reset(whole.caches[0]);
-            weft_gpt_cache_reset(divided.caches[0]);
+            weft_decode_state_reset(whole.caches[0]);
+            weft_decode_state_reset(divided.caches[0]);
             same_logits(&whole, &divided, tokens + 3, 7, false);
             close_parts(&whole);
             close_parts(&divided);
@@ -148,24 +148,24 @@ static void test_many(void **state) {
         open_parts(&alone, 1, &forms[f]);
         b = a;
         for (int i = 0; i < 3; i++) {
-            assert_non_null(b.caches[i] = weft_gpt_cache_new(a.gpts[i]));
+            assert_non_null(b.caches[i] = weft_decode_state_new(a.gpts[i]));
             if (i > 0) weft__gpt_cache_link(b.caches[i - 1], b.caches[i]);
         }
-        weft_gpt_cache *both[2] = {a.caches[0], b.caches[0]};
+        weft_decode_state *both[2] = {a.caches[0], b.caches[0]};
         assert_ok(weft_gpt_feed_many(both, 2, (int32_t[]){3, 5}, logits));
         assert_ok(weft_gpt_feed_many(both, 2, (int32_t[]){1, -1}, logits));
         assert_ok(weft_gpt_feed_many(both, 2, (int32_t[]){4, 2}, logits));
-        assert_int_equal(weft_gpt_cache_length(a.caches[2]), 3);
-        assert_int_equal(weft_gpt_cache_length(b.caches[2]), 2);
+        assert_int_equal(weft_decode_state_length(a.caches[2]), 3);
+        assert_int_equal(weft_decode_state_length(b.caches[2]), 2);
         assert_ok(weft_gpt_feed(alone.caches[0], (int32_t[]){3, 1, 4}, 3, wanted));
         for (int i = 0; i < VOCAB; i++) assert_float_equal(logits[i], wanted[i], 1e-5);
-        weft_gpt_cache_reset(alone.caches[0]);
+        weft_decode_state_reset(alone.caches[0]);
         assert_ok(weft_gpt_feed(alone.caches[0], (int32_t[]){5, 2}, 2, wanted));
         for (int i = 0; i < VOCAB; i++) assert_float_equal(logits[VOCAB + i], wanted[i], 1e-5);
         weft__gpt_cache_link(b.caches[1], NULL);
         assert_int_equal(weft_gpt_feed_many(both, 2, (int32_t[]){1, 1}, logits), WEFT_ERR_ARGUMENT);
         assert_non_null(strstr(weft_last_error(NULL), "divided over other devices than those of cache 0"));
-        for (int i = 0; i < 3; i++) weft_gpt_cache_free(b.caches[i]);
+        for (int i = 0; i < 3; i++) weft_decode_state_free(b.caches[i]);
         close_parts(&a);
         close_parts(&alone);
     }

@@ -63,10 +63,10 @@ static weft_status decode(weft_context *ctx) {
         weft_nn_gpt(ctx, &(weft_gpt_options){.vocab = 3, .context = 4, .layers = 1, .heads = 1, .width = 2});
     TRY(weft_module_status(gpt));
     if (weft_summary(gpt, outcome.summary, sizeof outcome.summary) < 0) return weft_last_status(ctx);
-    weft_gpt_cache *cache = weft_gpt_cache_new(gpt);
+    weft_decode_state *cache = weft_decode_state_new(gpt);
     if (!cache) return weft_last_status(ctx);
     TRY(weft_gpt_feed(cache, (int32_t[]){1, 2}, 2, outcome.values));
-    weft_gpt_cache_free(cache);
+    weft_decode_state_free(cache);
     weft_module_free(gpt);
     return WEFT_OK;
 }

@@ -178,14 +178,14 @@ static void test_gpt(void **state) {
     }
     if (!(most > 1 && moved < 0.02 * most)) fail_msg("logits up to %g differ by %g", most, moved);
     /* a step of decoding reads the same rows */
-    weft_gpt_cache *cache = weft_gpt_cache_new(m);
+    weft_decode_state *cache = weft_decode_state_new(m);
     int32_t ids[TIME];
     float logits[VOCAB];
     for (int i = 0; i < TIME; i++) ids[i] = i * 7 % VOCAB;
     assert_ok(weft_gpt_feed(cache, ids, TIME, logits));
     for (int i = 0; i < VOCAB; i++)
         assert_true(fabs((double)logits[i] - a[(TIME - 1) * VOCAB + i]) <= 1e-3 * most);
-    weft_gpt_cache_free(cache);
+    weft_decode_state_free(cache);
     free(a);
     free(b);
     weft_scope_close(scope);

@@ -105,7 +105,8 @@ static weft_status collect(void *user, const char *text, size_t bytes) {
 }
 
 /* A GPT that learned nothing, so that its greedy text is fixed. Returns the text after the prompt. */
-static const char *text_of(weft_gpt_cache *cache, const weft_tokenizer *tokenizer, weft_generate_options o) {
+static const char *text_of(weft_decode_state *cache, const weft_tokenizer *tokenizer,
+                           weft_generate_options o) {
     static char text[4096];
     text[0] = '\0';
     o.prompt = "ab";
@@ -124,7 +125,7 @@ static void test_ends(void **state) {
         ctx, &(weft_gpt_options){
                  .vocab = 8, .context = 64, .layers = 1, .heads = 2, .width = 16, .untied_head = true});
     weft_module_set_training(gpt, false);
-    weft_gpt_cache *cache = weft_gpt_cache_new(gpt);
+    weft_decode_state *cache = weft_decode_state_new(gpt);
     char whole[4096];
     const weft_generate_options drawn = {.temperature = 1.5, .seed = 9};
     strcpy(whole, text_of(cache, tokenizer, drawn));
@@ -161,7 +162,7 @@ static void test_ends(void **state) {
     o = drawn;
     o.top_p = 2;
     assert_int_equal(weft_generate(cache, tokenizer, &o, collect, want), WEFT_ERR_ARGUMENT);
-    weft_gpt_cache_free(cache);
+    weft_decode_state_free(cache);
     weft_tokenizer_free(tokenizer);
     weft_close(ctx);
 }

@@ -36,8 +36,8 @@ static weft_status collect(void *user, const char *text, size_t bytes) {
 }
 
 /* The text of options with a draft, or without one. */
-static const char *text_of(weft_gpt_cache *cache, const weft_tokenizer *tokenizer, weft_generate_options o,
-                           weft_gpt_cache *draft, char *text) {
+static const char *text_of(weft_decode_state *cache, const weft_tokenizer *tokenizer, weft_generate_options o,
+                           weft_decode_state *draft, char *text) {
     o.draft = draft;
     text[0] = '\0';
     assert_ok(weft_generate(cache, tokenizer, &o, collect, text));
@@ -45,7 +45,7 @@ static const char *text_of(weft_gpt_cache *cache, const weft_tokenizer *tokenize
 }
 
 /* Texts of many options are the same with a draft and without one. */
-static void same_texts(weft_gpt_cache *cache, weft_gpt_cache *draft, const weft_tokenizer *tokenizer) {
+static void same_texts(weft_decode_state *cache, weft_decode_state *draft, const weft_tokenizer *tokenizer) {
     static const char *const stops[] = {"ab", "gg", "e"};
     static const int32_t ends[] = {4, 9};
     static const weft_generate_options all[] = {
@@ -82,11 +82,11 @@ static void test_greedy(void **state) {
     weft_context *ctx = *state;
     weft_tokenizer *tokenizer = letters_of(ctx);
     weft_module *model = model_of(ctx, &large);
-    weft_gpt_cache *cache = weft_gpt_cache_new(model), *own = weft_gpt_cache_new(model);
+    weft_decode_state *cache = weft_decode_state_new(model), *own = weft_decode_state_new(model);
     weft_gpt_options short_draft = small;
     short_draft.context = 11;
-    weft_gpt_cache *draft = weft_gpt_cache_new(model_of(ctx, &small)),
-                   *narrow = weft_gpt_cache_new(model_of(ctx, &short_draft));
+    weft_decode_state *draft = weft_decode_state_new(model_of(ctx, &small)),
+                      *narrow = weft_decode_state_new(model_of(ctx, &short_draft));
     same_texts(cache, own, tokenizer);
     same_texts(cache, draft, tokenizer);
     same_texts(cache, narrow, tokenizer);
@@ -115,8 +115,8 @@ static void test_grammar(void **state) {
     bool incomplete;
     assert_ok(weft_grammar_json_schema(ctx, schema, strlen(schema), "schema", &grammar));
     assert_ok(weft_tokenizer_build(ctx, WEFT_TOKENIZER_BYTE, "", 0, NULL, &tokenizer));
-    weft_gpt_cache *cache = weft_gpt_cache_new(model_of(ctx, &wide)),
-                   *draft = weft_gpt_cache_new(model_of(ctx, &narrow));
+    weft_decode_state *cache = weft_decode_state_new(model_of(ctx, &wide)),
+                      *draft = weft_decode_state_new(model_of(ctx, &narrow));
     weft_generate_options o = {
         .prompt = "list", .tokens = 100, .grammar = grammar, .incomplete = &incomplete, .only_new = true};
     text_of(cache, tokenizer, o, NULL, without);
@@ -141,7 +141,7 @@ typedef struct pairs {
     double of[2][PAIRS];
 } pairs;
 
-static void walk(weft_gpt_cache *cache, const weft__sampling *how, int32_t *text, int length, double share,
+static void walk(weft_decode_state *cache, const weft__sampling *how, int32_t *text, int length, double share,
                  pairs *out) {
     double p[FEW];
     float logits[FEW];
@@ -150,8 +150,8 @@ static void walk(weft_gpt_cache *cache, const weft__sampling *how, int32_t *text
         out->of[1][text[4] * FEW + text[5]] += share;
         return;
     }
-    weft_gpt_cache_keep(cache, text, length - 1);
-    const int64_t have = weft_gpt_cache_length(cache);
+    weft_decode_state_keep(cache, text, length - 1);
+    const int64_t have = weft_decode_state_length(cache);
     assert_ok(weft_gpt_feed(cache, text + have, length - have, logits));
     assert_true(weft__probabilities(logits, FEW, how, p));
     for (int32_t i = 0; i < FEW; i++) {
@@ -163,9 +163,9 @@ static void walk(weft_gpt_cache *cache, const weft__sampling *how, int32_t *text
 static pairs exact(weft_module *model, const weft__sampling *how) {
     pairs out = {.of = {{0}}};
     int32_t text[LENGTH + 1] = {0};
-    weft_gpt_cache *cache = weft_gpt_cache_new(model);
+    weft_decode_state *cache = weft_decode_state_new(model);
     walk(cache, how, text, 1, 1, &out);
-    weft_gpt_cache_free(cache);
+    weft_decode_state_free(cache);
     return out;
 }
 
@@ -187,7 +187,7 @@ static double chi_square(const double *p, const int *counts, int *freedom) {
 static void check_sampling(weft_module *model, weft_module *other, weft_generate_options o) {
     const weft__sampling how = {o.temperature, o.top_k, o.top_p, o.min_p};
     const pairs right = exact(model, &how), wrong = exact(other, &how);
-    weft_gpt_cache *cache = weft_gpt_cache_new(model), *draft = weft_gpt_cache_new(other);
+    weft_decode_state *cache = weft_decode_state_new(model), *draft = weft_decode_state_new(other);
     static int counts[2][PAIRS];
     weft_drafted drafted = {0, 0};
     memset(counts, 0, sizeof counts);
@@ -215,8 +215,8 @@ static void check_sampling(weft_module *model, weft_module *other, weft_generate
         assert_true(far > 3 * bar); /* the test can tell the models apart */
     }
     assert_true(drafted.accepted > drafted.proposed / 5 && drafted.accepted < drafted.proposed * 9 / 10);
-    weft_gpt_cache_free(cache);
-    weft_gpt_cache_free(draft);
+    weft_decode_state_free(cache);
+    weft_decode_state_free(draft);
 }
 
 static void test_sampling(void **state) {
@@ -234,11 +234,12 @@ static void test_draft_refused(void **state) {
     weft_gpt_options few = small;
     few.vocab = VOCAB - 1;
     weft_module *gone = model_of(ctx, &small);
-    weft_gpt_cache *cache = weft_gpt_cache_new(model_of(ctx, &large)), *freed = weft_gpt_cache_new(gone),
-                   *narrow = weft_gpt_cache_new(model_of(ctx, &few)),
-                   *states = weft_gpt_cache_new(weft_nn_recurrent_lm(
-                       ctx, &(weft_recurrent_lm_options){
-                                .kind = WEFT_LSTM, .vocab = VOCAB, .layers = 1, .width = 4}));
+    weft_decode_state *cache = weft_decode_state_new(model_of(ctx, &large)),
+                      *freed = weft_decode_state_new(gone),
+                      *narrow = weft_decode_state_new(model_of(ctx, &few)),
+                      *states = weft_decode_state_new(weft_nn_recurrent_lm(
+                          ctx, &(weft_recurrent_lm_options){
+                                   .kind = WEFT_LSTM, .vocab = VOCAB, .layers = 1, .width = 4}));
     char text[TEXT] = "";
     weft_generate_options o = {.tokens = 5, .draft = narrow};
     assert_int_equal(weft_generate(cache, NULL, &o, collect, text), WEFT_ERR_ARGUMENT);
@@ -252,10 +253,10 @@ static void test_draft_refused(void **state) {
     weft_module_free(gone);
     o.draft = freed;
     assert_int_equal(weft_generate(cache, NULL, &o, collect, text), WEFT_ERR_STATE);
-    o.draft = weft_gpt_cache_new(model_of(ctx, &small));
+    o.draft = weft_decode_state_new(model_of(ctx, &small));
     o.draft_tokens = 8;
     assert_int_equal(weft_generate(cache, NULL, &o, collect, text), WEFT_ERR_ARGUMENT);
-    weft_gpt_cache_free(freed);
+    weft_decode_state_free(freed);
 }
 
 int main(void) {

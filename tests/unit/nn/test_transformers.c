@@ -159,7 +159,7 @@ static void check_cache(weft_context *ctx, weft_position_kind positions, weft_dt
     assert_ok(
         weft_read(weft_forward(gpt, weft_from(ctx, WEFT_I32, SHAPE(1, LENGTH), ids)), whole, sizeof whole));
     weft_scope_close(scope);
-    weft_gpt_cache *cache = weft_gpt_cache_new(gpt);
+    weft_decode_state *cache = weft_decode_state_new(gpt);
     assert_non_null(cache);
     for (int at = 5; at <= LENGTH; at++) { /* a prompt padded to 16, then one token at a time */
         assert_ok(weft_gpt_feed(cache, at == 5 ? ids : ids + at - 1, at == 5 ? 5 : 1, logits));

@@ -46,21 +46,21 @@ static void check_decoding(const char *name, json_t *root, weft_module *model, d
     int32_t tokens[BATCH * TIME];
     float logits[VOCAB];
     take_tokens(root, tokens);
-    weft_gpt_cache *cache = weft_gpt_cache_new(model);
+    weft_decode_state *cache = weft_decode_state_new(model);
     assert_non_null(cache);
     assert_ok(weft_gpt_feed(cache, tokens, 1, logits));
     near(name, "the first token", root, 0, logits, bound);
     assert_ok(weft_gpt_feed(cache, tokens + 1, 14, logits));
     for (int i = 15; i < TIME; i++) assert_ok(weft_gpt_feed(cache, tokens + i, 1, logits));
     near(name, "token by token", root, 1, logits, bound);
-    weft_gpt_cache_free(cache);
+    weft_decode_state_free(cache);
 }
 
 /* Feeds the begins of both texts to caches, and then a token of both in each step. */
 static void check_together(const char *name, json_t *root, weft_module *model, double bound) {
     int32_t tokens[BATCH * TIME];
     float logits[BATCH * VOCAB];
-    weft_gpt_cache *caches[2] = {weft_gpt_cache_new(model), weft_gpt_cache_new(model)};
+    weft_decode_state *caches[2] = {weft_decode_state_new(model), weft_decode_state_new(model)};
     int64_t at[2] = {12, 3};
     take_tokens(root, tokens);
     for (int i = 0; i < 2; i++) assert_ok(weft_gpt_feed(caches[i], tokens + i * TIME, at[i], logits));
@@ -74,7 +74,7 @@ static void check_together(const char *name, json_t *root, weft_module *model, d
             at[i] += next[i] >= 0;
         }
     }
-    for (int i = 0; i < 2; i++) weft_gpt_cache_free(caches[i]);
+    for (int i = 0; i < 2; i++) weft_decode_state_free(caches[i]);
 }
 
 static weft_module *open_model(weft_context *ctx, const char *folder, const weft_published_options *options) {

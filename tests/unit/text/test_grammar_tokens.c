@@ -129,7 +129,7 @@ typedef struct random_model {
     weft_context *ctx;
     weft_tokenizer *tokenizer;
     weft_module *gpt;
-    weft_gpt_cache *cache;
+    weft_decode_state *cache;
 } random_model;
 
 /* A GPT that learned nothing. */
@@ -144,13 +144,13 @@ static random_model model_of(weft_tokenizer *(*make)(weft_context *ctx)) {
                                                .width = 16,
                                                .untied_head = true});
     weft_module_set_training(m.gpt, false);
-    m.cache = weft_gpt_cache_new(m.gpt);
+    m.cache = weft_decode_state_new(m.gpt);
     assert_non_null(m.cache);
     return m;
 }
 
 static void model_free(random_model *m) {
-    weft_gpt_cache_free(m->cache);
+    weft_decode_state_free(m->cache);
     weft_tokenizer_free(m->tokenizer);
     weft_close(m->ctx);
 }

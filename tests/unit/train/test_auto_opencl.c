@@ -15,7 +15,7 @@
 #include "compiler/profile/price.h"
 #include "train/analysis/auto.h"
 #include "train/run/loop.h"
-#include "train/run/use.h"
+#include "train/run/opened_model.h"
 
 static bool cards;
 
@@ -112,7 +112,7 @@ static void test_run(void **state) {
     (void)state;
     weft__config config;
     weft__train_result result;
-    weft__use use;
+    weft__opened_model opened;
     configure(&config, mlp);
     cpu_launch_ns = 1e6;
     assert_ok(weft__train(&config, &(weft__train_options){.dir = "run", .quiet = true}, &result));
@@ -123,10 +123,10 @@ static void test_run(void **state) {
     fclose(f);
     assert_non_null(strstr(text, cards ? "\"device\": \"opencl:0\"" : "\"device\": \"cpu\""));
     cpu_launch_ns = 1e3;
-    assert_ok(weft__use_open("run", &(weft__use_options){.device = "auto"}, &use));
-    assert_string_equal(weft_device_of(use.model.ctx), "cpu");
-    assert_int_equal(use.choice.why[0] != 0, cards);
-    weft__use_close(&use);
+    assert_ok(weft__opened_model_open("run", &(weft__opened_model_options){.device = "auto"}, &opened));
+    assert_string_equal(weft_device_of(opened.model.ctx), "cpu");
+    assert_int_equal(opened.choice.why[0] != 0, cards);
+    weft__opened_model_close(&opened);
 }
 
 /* Without a program to price, the card is taken. */

@@ -88,7 +88,7 @@ typedef struct weft_gpu_memory_functions {
 
 typedef struct weft_gpu_program_functions {
     size_t executable_bytes; /* size of the backend's own executable struct */
-    bool plain;              /* launches are never fused, since the API submits a whole run at once */
+    bool never_fuses;        /* launches are never fused, since the API submits a whole run at once */
     /* Calls weft__gpu_build_form, with the backend's own preparation around it. NULL: nothing is prepared. */
     weft_status (*build)(weft_gpu_device *device, const weft_commands *commands, bool fused,
                          weft_gpu_executable **e);

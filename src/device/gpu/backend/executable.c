@@ -136,7 +136,8 @@ static weft_status build_fused(weft_gpu_device *d, weft_gpu_executable *plain) {
 static weft_status choose_form(weft_gpu_device *d, weft_gpu_executable **e, int times) {
     weft_gpu_executable *plain = *e;
     /* drivers for processors take minutes to compile a long fused launch */
-    if (!d->backend->program->plain && !d->target.on_processor && weft__gpu_fuse_now(&plain->runs, times))
+    if (!d->backend->program->never_fuses && !d->target.on_processor &&
+        weft__gpu_fuse_now(&plain->runs, times))
         WEFT_TRY(build_fused(d, plain));
     if (plain->fused_form && plain->fused_form->parameters && !d->timing) *e = plain->fused_form;
     return WEFT_OK;

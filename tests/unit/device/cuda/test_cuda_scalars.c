@@ -1,6 +1,6 @@
 /* src/compiler/runtime/scalars.c on CUDA. Once a step is one launch, rows of scalars are sent for many steps.
  * Bits and counts of uploads: with Adam, a schedule and random numbers, one by one and many in one launch; if
- * the rate changes between steps; and with a scalar that nobody can foretell. OpenCL:
+ * the rate changes between steps; and with a scalar that nobody knows before its run. OpenCL:
  * test_gpu_fused_launch.c. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,7 +11,7 @@
 #include "gpu.h"
 #include "unit/io_scratch.h"
 #include "train/run/loop.h"
-#include "train/run/use.h"
+#include "train/run/opened_model.h"
 
 enum { STEPS = 12, ROWS = 40 };
 
@@ -35,7 +35,7 @@ static weft_status train(const char *run, bool resume, weft__train_result *resul
                            "train: {steps: %d, batch: 8, eval_every: 6, save_every: 3, log_every: 1}\n"
                            "schedule: {warmup: 2, type: constant}\n",
                            test_gpu(), in_scratch("table.csv"), STEPS);
-    weft_status status = resume ? weft__use_config(run, NULL, &config)
+    weft_status status = resume ? weft__opened_model_config(run, NULL, &config)
                                 : weft__config_parse(&config, text, (size_t)n, "test.yaml");
     if (status == WEFT_OK) status = weft__config_resolve(&config);
     assert_int_equal(status, WEFT_OK);

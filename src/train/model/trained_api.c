@@ -12,7 +12,7 @@ struct weft_run {
     weft__config config;
     weft__dataset dataset;
     weft__model model;
-    weft_gpt_cache *cache; /* made by the first weft_run_generate */
+    weft_decode_state *cache; /* made by the first weft_run_generate */
     uint64_t step;
 };
 
@@ -72,7 +72,7 @@ weft_status weft_run_open_trusted(weft_context *ctx, const char *folder, const c
 
 void weft_run_close(weft_run *run) {
     if (!run) return;
-    weft_gpt_cache_free(run->cache);
+    weft_decode_state_free(run->cache);
     weft_module_free(run->model.module);
     weft__dataset_free(run->ctx, &run->dataset);
     weft__config_free(&run->config);
@@ -243,7 +243,7 @@ weft_status weft_run_generate(weft_run *run, const weft_generate_options *option
     WEFT_NEED(run->ctx, emit);
     weft_generate_options wanted = options ? *options : (weft_generate_options){0};
     WEFT_TRY(run_generates(run, "weft_run_generate"));
-    if (!run->cache) run->cache = weft_gpt_cache_new(run->model.module);
+    if (!run->cache) run->cache = weft_decode_state_new(run->model.module);
     if (!run->cache) return weft_last_status(run->ctx);
     wanted.vocabulary = run->model.tokens;
     return weft_generate(run->cache, weft__dataset_tokenizer(&run->dataset), &wanted, emit, user);
