@@ -20,6 +20,8 @@ endif
 # $(call configure,FOLDER,OPTIONS): configures a folder once. Later calls keep its generator and compiler.
 configure = @test -f $(1)/build.ninja -o -f $(1)/Makefile || \
 	cmake -S . -B $(1) -G "$(GENERATOR)" $(COMPILER) $(2) >$(if $(V),/dev/stdout,/dev/null)
+# $(call whole,FOLDER): `make demo` builds for this processor alone.
+whole = @if grep -qs '^WEFT_NATIVE:BOOL=ON' $(1)/CMakeCache.txt; then cmake -DWEFT_NATIVE=OFF $(1) >/dev/null; fi
 compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
@@ -28,10 +30,12 @@ run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
+	$(call whole,$(BUILD))
 	$(call compile,$(BUILD),--target product)
 
 tests: ## build the tests, too
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
+	$(call whole,$(BUILD))
 	$(call compile,$(BUILD))
 
 deps: ## install missing packages to build and test, with sudo if you are not root
@@ -51,7 +55,8 @@ test-all: check-deps ## run all tests, also the slow ones, and those on OpenCL, 
 	@$(call run_tests,$(BUILD))
 
 demo: check-deps ## build, train a small GPT on Weft's own source text
-	@$(MAKE) --no-print-directory all
+	$(call configure,$(BUILD),-DWEFT_NATIVE=ON)
+	$(call compile,$(BUILD),--target product)
 	@$(BUILD)/weft demo gpt $(DEMO_ARGS)
 
 lint: check-deps-lint ## check format, layers, lengths, names, headers, generated files and flags; quick clang-tidy

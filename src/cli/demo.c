@@ -9,6 +9,7 @@
 
 #include <weft/data.h>
 #include <weft/io.h>
+#include <weft/text.h>
 #include <weft/weft.h>
 
 #include "cli/cli.h"
@@ -20,6 +21,10 @@
 #define PATH_BYTES 4096
 
 /* ---- gpt: learns from Weft's own source code ---- */
+
+enum { GPT_TOKENS = 1024 };
+#define GPT_TOKENIZER WEFT__RUNS_ROOT "/demo-tokens"
+#define GPT_MINUTES   1.1
 
 typedef struct texts {
     char *data;
@@ -97,7 +102,7 @@ static bool find_source(char out[PATH_BYTES]) {
 }
 
 static weft_status gather_source(const char *data, texts *text) {
-    static const char *const folders[] = {"src", "include", "docs"};
+    static const char *const folders[] = {"docs", "include", "src"};
     char root[PATH_BYTES], path[PATH_BYTES];
     if (data) {
         WEFT_TRY(add_folder(data, 0, text));
@@ -112,7 +117,8 @@ static weft_status gather_source(const char *data, texts *text) {
                       text->size);
 }
 
-/* Trains with the given defaults. Settings of the command line replace them. */
+/* Trains with the given defaults. Settings of the command line replace them. Without a number of steps a gpt
+ * takes about GPT_MINUTES. */
 static int train(const char *const *defaults, const weft__repeated *settings, const char *device, bool quiet,
                  int argc, char **argv, char run[WEFT__RUN_BYTES]) {
     weft__config config;
@@ -121,10 +127,29 @@ static int train(const char *const *defaults, const weft__repeated *settings, co
     for (; *defaults && status == WEFT_OK; defaults++) status = weft__config_set(&config, *defaults);
     if (status == WEFT_OK)
         status = weft__cli_config(&config, &(weft__wanted){.device = device, .settings = *settings});
+    if (status == WEFT_OK && config.task == WEFT__TASK_LANGUAGE_MODEL &&
+        !weft__config_given(&config, WEFT__KEY_train_steps) &&
+        !weft__config_given(&config, WEFT__KEY_train_epochs))
+        status = weft__cli_pace(&config, true, GPT_MINUTES, quiet);
     const weft__train_options how = {.quiet = quiet, .argc = argc, .argv = argv};
     int code = status == WEFT_OK ? weft__cli_train(&config, &how, run) : weft__give_up(NULL, status);
     weft__config_free(&config);
     return code;
+}
+
+/* Learns which parts of words are tokens. A small model that reads them writes words after a minute. */
+static weft_status train_tokenizer(const char *file) {
+    weft_context *ctx = NULL;
+    weft_tokenizer *t = NULL;
+    WEFT_TRY(weft_open(&(weft_open_options){.device = "null", .log = weft__show_log}, &ctx));
+    weft_status status =
+        weft_tokenizer_train(ctx, &file, 1, &(weft_tokenizer_train_options){.vocabulary = GPT_TOKENS}, &t);
+    if (status == WEFT_OK) status = weft_make_folder(ctx, GPT_TOKENIZER);
+    if (status == WEFT_OK) status = weft_tokenizer_save(t, GPT_TOKENIZER "/tokenizer.json");
+    if (status != WEFT_OK) status = weft__fail(NULL, status, "%s", weft_last_error(ctx));
+    weft_tokenizer_free(t);
+    weft_close(ctx);
+    return status;
 }
 
 static int demo_gpt(const char *data, const weft__repeated *settings, const char *device, bool quiet,
@@ -132,13 +157,9 @@ static int demo_gpt(const char *data, const weft__repeated *settings, const char
     static const char file[] = WEFT__RUNS_ROOT "/demo-source.txt";
     static const char *const defaults[] = {"model.type=gpt",
                                            "data.path=" WEFT__RUNS_ROOT "/demo-source.txt",
-                                           "data.val_fraction=0.05",
-                                           "model.layers=4",
-                                           "model.heads=4",
-                                           "model.width=128",
-                                           "model.context=64",
-                                           "train.batch=12",
-                                           "train.steps=2000",
+                                           "data.tokenizer=pipeline",
+                                           "data.tokenizer_path=" GPT_TOKENIZER,
+                                           "data.val_fraction=0.02",
                                            "train.eval_every=250",
                                            "train.save_every=500",
                                            "train.log_every=50",
@@ -153,14 +174,15 @@ static int demo_gpt(const char *data, const weft__repeated *settings, const char
     if (status == WEFT_OK && !quiet)
         weft__print(stdout, "a gpt learns to write C from %zu files of Weft's own text, %zu characters\n",
                     text.files, text.size);
+    if (status == WEFT_OK) status = train_tokenizer(file);
     weft__free(NULL, text.data);
     if (status != WEFT_OK) return weft__give_up(NULL, status);
     int code = train(defaults, settings, device, quiet, argc, argv, run);
     if (code != WEFT__EXIT_DONE || quiet) return code;
     weft__print(stdout, "\nto continue:\n  ");
-    weft__print_command(stdout, "generate", run, "--prompt", "static int ", "--tokens", "400", NULL);
+    weft__print_command(stdout, "generate", run, "--prompt", "static int ", "--tokens", "200", NULL);
     weft__print(stdout, "\n  ");
-    weft__print_command(stdout, "resume", run, "--set", "train.steps=6000", NULL);
+    weft__print_command(stdout, "resume", run, "--set", "train.steps=10000", NULL);
     weft__print(stdout, "\n  ");
     weft__print(stdout, "open %s/report.html\nyour own text:\n  ", run);
     weft__print_command(stdout, "train", "text", "--data", "FILE", NULL);

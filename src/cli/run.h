@@ -56,6 +56,9 @@ weft_status weft__cli_join(weft__config *config, weft__wanted *wanted, weft_proc
  * it. Warns of keys that the configuration does not use. */
 weft_status weft__cli_config(weft__config *config, const weft__wanted *wanted);
 
+/* Fits a resolved *config to a time, the size of a gpt for a text, too, and says what was chosen. */
+weft_status weft__cli_pace(weft__config *config, bool text, double minutes, bool quiet);
+
 /* The names of all models and presets, for messages. */
 const char *weft__cli_models(void);
 

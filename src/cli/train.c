@@ -147,11 +147,25 @@ void weft__cli_next(const weft__config *config, const char *run) {
     weft__print(stdout, "\n");
 }
 
-/* Fits the run to a time, and says what was chosen. minutes 0: not wanted, but `text` takes two. */
-static weft_status fit_time(weft__config *config, const char *name, double minutes, bool quiet) {
-    const bool text = strcmp(name, "text") == 0 && !config->file;
+weft_status weft__cli_pace(weft__config *config, bool text, double minutes, bool quiet) {
     weft__pace pace;
     char model[64];
+    WEFT_TRY((text ? weft__pace_text : weft__pace_steps)(config, 60 * minutes, &pace));
+    if (quiet) return WEFT_OK;
+    weft__print(stderr, "%.3g minutes: %llu steps of %.3g ms", minutes, (unsigned long long)pace.steps,
+                1000 * pace.step);
+    if (pace.share > 0.005) weft__print(stderr, ", and %.0f %% more for evaluations", 100 * pace.share);
+    weft__print(stderr, "\n");
+    if (text)
+        weft__print(stderr, "model: a gpt of %s parameters that learns %s; more time gives a larger one\n",
+                    weft__short_number((double)pace.parameters, model),
+                    config->data_tokenizer == WEFT_TOKENIZER_CHARACTER ? "characters" : "parts of words");
+    return WEFT_OK;
+}
+
+/* Fits the run to a time. minutes 0: not wanted, but `text` takes two. */
+static weft_status fit_time(weft__config *config, const char *name, double minutes, bool quiet) {
+    const bool text = strcmp(name, "text") == 0 && !config->file;
     if (minutes == 0 && (!text || weft__config_given(config, WEFT__KEY_train_steps) ||
                          weft__config_given(config, WEFT__KEY_train_epochs)))
         return WEFT_OK;
@@ -169,17 +183,7 @@ static weft_status fit_time(weft__config *config, const char *name, double minut
                 NULL, WEFT_ERR_ARGUMENT,
                 "train: --minutes and --set %s both say how long to train: give only one of them",
                 weft__config_key_name((weft__config_key)i));
-    WEFT_TRY((text ? weft__pace_text : weft__pace_steps)(config, 60 * minutes, &pace));
-    if (quiet) return WEFT_OK;
-    weft__print(stderr, "%.3g minutes: %llu steps of %.3g ms", minutes, (unsigned long long)pace.steps,
-                1000 * pace.step);
-    if (pace.share > 0.005) weft__print(stderr, ", and %.0f %% more for evaluations", 100 * pace.share);
-    weft__print(stderr, "\n");
-    if (text)
-        weft__print(stderr,
-                    "model: a gpt of %s parameters that learns characters; more time gives a larger one\n",
-                    weft__short_number((double)pace.parameters, model));
-    return WEFT_OK;
+    return weft__cli_pace(config, text, minutes, quiet);
 }
 
 weft_status weft__cli_join(weft__config *config, weft__wanted *wanted, weft_process_group **group) {

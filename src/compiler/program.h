@@ -44,32 +44,43 @@ typedef struct program_scalars {
 struct weft_program {
     weft_context *ctx;
     weft_hash key;
-    weft_program *next, *prev; /* in the cache, most recently used first; or in the list of held programs */
-    weft_program *chain;       /* next program in its bucket of the hash table */
-    weft_arena keep;           /* kernels, commands and everything else that lives as long as the program */
+    struct {
+        weft_program *next,
+            *prev;           /* in the cache, most recently used first; or in the list of held programs */
+        weft_program *chain; /* next program in its bucket of the hash table */
+    } links;
+    weft_arena keep; /* kernels, commands and everything else that lives as long as the program */
     weft_commands commands;
     weft_executable *executable;
-    program_leaf *leaves;
-    int n_leaves;
-    int *output_slots;
-    size_t n_outputs;
+    struct {
+        program_leaf *list;
+        int count;
+    } leaves;
+    struct {
+        int *slots;
+        size_t count;
+    } outputs;
     ir_sink *sinks; /* assignments; a variable is fixed, or found through sink_leaf */
     int *sink_leaf; /* index into the walk's leaves, -1: fixed */
     size_t n_sinks;
     program_scalars scalars;
     int64_t arena_bytes;
-    program_region *regions; /* of the arena */
-    int n_regions;
+    struct {
+        program_region *list;
+        int count;
+    } regions;           /* of the arena */
     weft_buffer **slots; /* bound by the last run */
     size_t n_kernels, n_copies, n_nodes;
-    int n_exchanges;       /* with other processes */
-    uint8_t *stages;       /* weft_stage of each command */
-    uint64_t profile;      /* number of the profile that last counted a run, */
-    size_t profile_number; /* and the program's number in it */
+    int n_exchanges; /* with other processes */
+    uint8_t *stages; /* weft_stage of each command */
+    struct {
+        uint64_t last; /* number of the profile that last counted a run, */
+        size_t number; /* and the program's number in it */
+    } profile;
     /* held programs only */
     weft_tensor **held; /* kept alive until weft_program_free */
     size_t n_held;
-    weft_tensor **outputs;
+    weft_tensor **results;
 };
 
 /* The result of a walk over a graph: its key, and its leaves in an order that equal graphs share. */
@@ -89,7 +100,7 @@ typedef struct weft_walk {
 /* Returns the tensor that leaf i of the program is in this run. */
 static inline const weft_tensor *weft__program_leaf(const weft_program *program, const weft_walk *walk,
                                                     int i) {
-    const program_leaf *leaf = &program->leaves[i];
+    const program_leaf *leaf = &program->leaves.list[i];
     return leaf->fixed ? leaf->fixed : walk->leaves[leaf->walk];
 }
 

@@ -22,28 +22,38 @@ typedef struct reader {
     const weft_csv_options *options;
     const char *whole; /* the text of a csv file, and its size */
     size_t whole_size;
-    weft_status status;  /* the first failure; callbacks cannot stop libcsv, so they do nothing after it */
-    size_t line;         /* current line, from 1 */
-    size_t row_line;     /* first line of the current row */
-    size_t blank_line;   /* first blank line seen, or 0; only blank lines may follow */
-    size_t row_bytes;    /* bytes of the current row so far */
-    bool row_ended;      /* the last line ended a row */
-    size_t cell;         /* number of cells of this row so far */
+    weft_status status; /* the first failure; callbacks cannot stop libcsv, so they do nothing after it */
+    size_t line;        /* current line, from 1 */
+    size_t blank_line;  /* first blank line seen, or 0; only blank lines may follow */
+    struct {            /* the current row */
+        size_t line;    /* its first line */
+        size_t bytes;   /* of it so far */
+        bool ended;     /* by the last line */
+        size_t cell;    /* number of cells so far */
+    } row;
     csv_columns columns; /* .count is 0 until the first row is complete */
     size_t header_line;  /* 0 without a header */
     bool guessed;        /* the header has numbers, and the options do not ask for it */
     bool classes;        /* the target is a class label, not a number */
     bool target_decided;
-    char *first; /* cells of the first row, each followed by 0 */
-    size_t first_size, first_capacity;
-    size_t rows;         /* complete rows */
-    size_t first_row;    /* of them, those of the files before this one */
-    void *features;      /* (rows + the current one, columns.features), f32 or f64 */
-    size_t feature_rows; /* capacity */
-    void *target;        /* (rows + 1): f32 or f64, or the u32 number of a label */
-    size_t target_rows;  /* capacity */
-    float *weights;      /* (rows + 1), with options.weight */
-    size_t weight_rows;  /* capacity */
+    struct {
+        char *cells; /* of the first row, each followed by 0 */
+        size_t size, capacity;
+    } first;
+    size_t rows;      /* complete rows */
+    size_t first_row; /* of them, those of the files before this one */
+    struct {
+        void *data;      /* (rows + the current one, columns.features), f32 or f64 */
+        size_t capacity; /* in rows */
+    } features;
+    struct {
+        void *data; /* (rows + 1): f32 or f64, or the u32 number of a label */
+        size_t capacity;
+    } target;
+    struct {
+        float *data; /* (rows + 1), with options.weight */
+        size_t capacity;
+    } weights;
     weft__labels labels;
     csv_text text; /* the features instead, with options.text */
 } reader;
@@ -169,24 +179,24 @@ static void read_target(reader *r, size_t column, const char *text, size_t size)
         r->target_decided = true;
     }
     const size_t width = weft_dtype_size(target_type(r));
-    if (!weft__grow(r->ctx, &r->target, &r->target_rows, r->rows, width)) {
+    if (!weft__grow(r->ctx, &r->target.data, &r->target.capacity, r->rows, width)) {
         fail_oom(r, r->rows * width);
         return;
     }
     if (r->classes)
-        ((uint32_t *)r->target)[r->rows] = read_label(r, column, text, size);
+        ((uint32_t *)r->target.data)[r->rows] = read_label(r, column, text, size);
     else if (size > 0 && is_missing(r, text))
         fail_cell(r, column, "the cell is missing, expected a number", text, size);
     else
-        put_number(r, r->target, r->rows, read_number(r, column, text, size));
+        put_number(r, r->target.data, r->rows, read_number(r, column, text, size));
 }
 
 static void read_weight(reader *r, size_t column, const char *text, size_t size) {
-    if (!weft__grow(r->ctx, &r->weights, &r->weight_rows, r->rows, sizeof *r->weights)) {
-        fail_oom(r, r->rows * sizeof *r->weights);
+    if (!weft__grow(r->ctx, &r->weights.data, &r->weights.capacity, r->rows, sizeof *r->weights.data)) {
+        fail_oom(r, r->rows * sizeof *r->weights.data);
         return;
     }
-    const float value = r->weights[r->rows] = (float)read_number(r, column, text, size);
+    const float value = r->weights.data[r->rows] = (float)read_number(r, column, text, size);
     if (r->status == WEFT_OK && !(value > 0 && value <= FLT_MAX))
         fail_cell(r, column, "expected a weight above 0 (leave the row out instead)", text, size);
 }
@@ -200,7 +210,7 @@ static void read_text_cell(reader *r, size_t column, size_t slot, const char *te
 }
 
 static void read_cell(reader *r, const char *text, size_t size) {
-    size_t column = r->cell++;
+    size_t column = r->row.cell++;
     if (column >= r->columns.count) return; /* end_row reports the wrong number of cells */
     ptrdiff_t slot = r->columns.slot[column];
     if (slot == CSV_UNUSED) return;
@@ -217,30 +227,31 @@ static void read_cell(reader *r, const char *text, size_t size) {
         return;
     }
     const size_t width = r->columns.features, row = width * weft_dtype_size(number_type(r));
-    if (!weft__grow(r->ctx, &r->features, &r->feature_rows, r->rows, row)) {
+    if (!weft__grow(r->ctx, &r->features.data, &r->features.capacity, r->rows, row)) {
         fail_oom(r, (r->rows + 1) * row);
         return;
     }
-    put_number(r, r->features, r->rows * width + (size_t)slot, read_number(r, column, text, size));
+    put_number(r, r->features.data, r->rows * width + (size_t)slot, read_number(r, column, text, size));
 }
 
 static void end_row(reader *r) {
     size_t wanted = r->columns.count;
-    if (r->cell != wanted) {
+    if (r->row.cell != wanted) {
         char missing[WEFT__EXCERPT + 48] = "", shown[WEFT__EXCERPT];
-        if (r->cell > wanted) snprintf(missing, sizeof missing, "; column %zu is one too many", wanted + 1);
-        if (r->cell < wanted) {
-            const char *name = r->columns.name[r->cell];
-            snprintf(missing, sizeof missing, "; the first missing is column %zu (%s)", r->cell + 1,
+        if (r->row.cell > wanted)
+            snprintf(missing, sizeof missing, "; column %zu is one too many", wanted + 1);
+        if (r->row.cell < wanted) {
+            const char *name = r->columns.name[r->row.cell];
+            snprintf(missing, sizeof missing, "; the first missing is column %zu (%s)", r->row.cell + 1,
                      weft__excerpt(shown, name, strlen(name)));
         }
         r->status = weft__fail(r->ctx, WEFT_ERR_FORMAT,
                                "%s: line %zu (row %zu): %zu cell%s, expected %zu as in the first line%s",
-                               r->file, r->row_line, r->rows - r->first_row + 1, r->cell,
-                               r->cell == 1 ? "" : "s", wanted, missing);
+                               r->file, r->row.line, r->rows - r->first_row + 1, r->row.cell,
+                               r->row.cell == 1 ? "" : "s", wanted, missing);
         return;
     }
-    if (r->options->text && !weft__csv_text_line(r->ctx, &r->text, r->rows, r->row_line)) {
+    if (r->options->text && !weft__csv_text_line(r->ctx, &r->text, r->rows, r->row.line)) {
         fail_oom(r, r->rows * sizeof *r->text.lines);
         return;
     }
@@ -253,35 +264,35 @@ static void keep_first(reader *r, const char *text, size_t size) {
     if (size > 0 && memchr(text, 0, size) != NULL) {
         r->status = weft__fail(r->ctx, WEFT_ERR_FORMAT,
                                "%s: line 1, column %zu: a NUL byte; is this a text file in UTF-8?", r->file,
-                               r->cell + 1);
+                               r->row.cell + 1);
         return;
     }
-    size_t wanted = r->first_size + size + 1;
-    if (wanted > r->first_capacity) {
-        char *first = weft__realloc(r->ctx, r->first, wanted * 2);
+    size_t wanted = r->first.size + size + 1;
+    if (wanted > r->first.capacity) {
+        char *first = weft__realloc(r->ctx, r->first.cells, wanted * 2);
         if (first == NULL) {
             fail_oom(r, wanted * 2);
             return;
         }
-        r->first = first;
-        r->first_capacity = wanted * 2;
+        r->first.cells = first;
+        r->first.capacity = wanted * 2;
     }
-    if (size > 0) memcpy(r->first + r->first_size, text, size);
-    r->first[wanted - 1] = 0;
-    r->first_size = wanted;
-    r->cell++;
+    if (size > 0) memcpy(r->first.cells + r->first.size, text, size);
+    r->first.cells[wanted - 1] = 0;
+    r->first.size = wanted;
+    r->row.cell++;
 }
 
 /* Decides whether the first row is a header: in AUTO mode it is one if no cell is a number, and none but the
  * first of several is empty; otherwise the next rows decide. */
 static bool first_is_header(reader *r) {
     if (r->options->header != WEFT_CSV_HEADER_AUTO) return r->options->header == WEFT_CSV_HEADER_YES;
-    const char *text = r->first;
-    for (size_t i = 0; i < r->cell; i++, text += strlen(text) + 1) {
+    const char *text = r->first.cells;
+    for (size_t i = 0; i < r->row.cell; i++, text += strlen(text) + 1) {
         double ignored;
         const weft__number_kind kind =
             weft__parse_f64_with(text, strlen(text), r->options->decimal, &ignored);
-        const bool unnamed = kind == WEFT__NUMBER_EMPTY && i == 0 && r->cell > 1;
+        const bool unnamed = kind == WEFT__NUMBER_EMPTY && i == 0 && r->row.cell > 1;
         if (kind == WEFT__NUMBER_TEXT || unnamed) continue;
         r->status = weft__csv_numbers_name(r->ctx, r->whole, r->whole_size, r->options->delimiter,
                                            r->options->decimal, &r->guessed);
@@ -292,11 +303,11 @@ static bool first_is_header(reader *r) {
 
 /* Returns the cells of the first row as an array of strings in one block. The caller frees the block. */
 static char **first_as_names(reader *r) {
-    char **names = weft__alloc(r->ctx, r->cell * sizeof(char *) + r->first_size);
+    char **names = weft__alloc(r->ctx, r->row.cell * sizeof(char *) + r->first.size);
     if (names == NULL) return NULL;
-    char *text = (char *)(names + r->cell);
-    memcpy(text, r->first, r->first_size);
-    for (size_t i = 0; i < r->cell; i++, text += strlen(text) + 1) names[i] = text;
+    char *text = (char *)(names + r->row.cell);
+    memcpy(text, r->first.cells, r->first.size);
+    for (size_t i = 0; i < r->row.cell; i++, text += strlen(text) + 1) names[i] = text;
     return names;
 }
 
@@ -305,17 +316,17 @@ static char **first_as_names(reader *r) {
 static void end_first_row(reader *r) {
     bool header = first_is_header(r);
     if (r->status != WEFT_OK) return;
-    size_t count = r->cell;
+    size_t count = r->row.cell;
     char **names = header ? first_as_names(r) : weft__csv_numbered(r->ctx, count);
     if (names == NULL) {
-        fail_oom(r, count * sizeof(char *) + r->first_size);
+        fail_oom(r, count * sizeof(char *) + r->first.size);
         return;
     }
     r->status = weft__csv_choose(r->ctx, r->file, names, count, r->options, &r->columns);
-    if (header) r->header_line = r->row_line;
+    if (header) r->header_line = r->row.line;
     if (header || r->status != WEFT_OK) return;
-    r->cell = 0;
-    const char *text = r->first;
+    r->row.cell = 0;
+    const char *text = r->first.cells;
     for (size_t i = 0; i < count && r->status == WEFT_OK; i++, text += strlen(text) + 1)
         read_cell(r, text, strlen(text));
     if (r->status == WEFT_OK) end_row(r);
@@ -340,8 +351,8 @@ static void on_row(int terminator, void *user) {
         end_first_row(r);
     else if (r->status == WEFT_OK)
         end_row(r);
-    r->cell = 0;
-    r->row_ended = true;
+    r->row.cell = 0;
+    r->row.ended = true;
 }
 
 static weft_status fail_libcsv(reader *r, struct csv_parser *p, size_t byte) {
@@ -365,9 +376,9 @@ static bool is_blank(const reader *r, const char *line, size_t size) {
 /* Gives one line, including its line end, to libcsv. */
 static weft_status read_line(reader *r, struct csv_parser *p, const char *line, size_t size) {
     r->line++;
-    if (r->row_ended) {
-        r->row_bytes = 0;
-        r->row_line = r->line;
+    if (r->row.ended) {
+        r->row.bytes = 0;
+        r->row.line = r->line;
         if (is_blank(r, line, size)) {
             if (r->blank_line == 0) r->blank_line = r->line;
             return WEFT_OK;
@@ -378,14 +389,14 @@ static weft_status read_line(reader *r, struct csv_parser *p, const char *line, 
                               r->file, r->blank_line);
         }
     }
-    r->row_bytes += size;
-    if (r->row_bytes > ROW_MAX) {
+    r->row.bytes += size;
+    if (r->row.bytes > ROW_MAX) {
         return weft__fail(
             r->ctx, WEFT_ERR_FORMAT,
             "%s: line %zu: the row that starts here is longer than %zu bytes; is a closing quote missing?",
-            r->file, r->row_line, ROW_MAX);
+            r->file, r->row.line, ROW_MAX);
     }
-    r->row_ended = false;
+    r->row.ended = false;
     size_t done = csv_parse(p, line, size, on_cell, on_row, r);
     if (r->status != WEFT_OK) return r->status;
     return done == size ? WEFT_OK : fail_libcsv(r, p, done);
@@ -393,7 +404,7 @@ static weft_status read_line(reader *r, struct csv_parser *p, const char *line, 
 
 static weft_status read_lines(reader *r, struct csv_parser *p, const char *text, size_t size) {
     const char *end = text + size;
-    r->row_ended = true;
+    r->row.ended = true;
     while (text < end) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
         const char *next = newline != NULL ? newline + 1 : end;
@@ -404,7 +415,7 @@ static weft_status read_lines(reader *r, struct csv_parser *p, const char *text,
         if (csv_error(p) == CSV_ENOMEM) return fail_libcsv(r, p, 0);
         return weft__fail(r->ctx, WEFT_ERR_FORMAT,
                           "%s: line %zu: a quoted cell of the row that starts here is never closed", r->file,
-                          r->row_line);
+                          r->row.line);
     }
     return r->status;
 }
@@ -466,7 +477,7 @@ static weft_status finish_target(reader *r, weft_table *out) {
     if (out->target_name == NULL) return weft__fail_oom(r->ctx, strlen(c->name[c->target]), r->file);
     WEFT_TRY(weft_array_new(r->ctx, target_type(r), 1, &rows, &out->target));
     if (!r->classes) {
-        memcpy(out->target.data, r->target, out->target.bytes);
+        memcpy(out->target.data, r->target.data, out->target.bytes);
         return WEFT_OK;
     }
     int32_t *ids = weft__array(r->ctx, r->labels.count, sizeof *ids);
@@ -474,7 +485,7 @@ static weft_status finish_target(reader *r, weft_table *out) {
     weft_status status = assign_ids(r, ids, out);
     int32_t *target = out->target.data;
     for (size_t i = 0; i < r->rows && status == WEFT_OK; i++)
-        target[i] = ids[((const uint32_t *)r->target)[i]];
+        target[i] = ids[((const uint32_t *)r->target.data)[i]];
     weft__free(r->ctx, ids);
     return status;
 }
@@ -484,9 +495,9 @@ static weft_status finish_features(reader *r, weft_table *out) {
     int64_t shape[2] = {(int64_t)r->rows, (int64_t)c->features};
     if (!r->options->text) {
         WEFT_TRY(weft_array_new(r->ctx, number_type(r), 2, shape, &out->features));
-        memcpy(out->features.data, r->features, out->features.bytes);
-        weft__free(r->ctx, r->features);
-        r->features = NULL;
+        memcpy(out->features.data, r->features.data, out->features.bytes);
+        weft__free(r->ctx, r->features.data);
+        r->features.data = NULL;
     }
     const char **names = weft__alloc(r->ctx, c->features * sizeof *names);
     if (names == NULL) return weft__fail_oom(r->ctx, c->features * sizeof *names, r->file);
@@ -507,7 +518,7 @@ static weft_status finish_weights(reader *r, weft_table *out) {
     const int64_t rows = (int64_t)r->rows;
     if (r->options->weight == NULL) return WEFT_OK;
     WEFT_TRY(weft_array_new(r->ctx, WEFT_F32, 1, &rows, &out->weights));
-    memcpy(out->weights.data, r->weights, out->weights.bytes);
+    memcpy(out->weights.data, r->weights.data, out->weights.bytes);
     return WEFT_OK;
 }
 
@@ -561,10 +572,10 @@ static weft_status finish(reader *r, weft_table *out) {
 }
 
 static void reader_free(reader *r) {
-    weft__free(r->ctx, r->first);
-    weft__free(r->ctx, r->features);
-    weft__free(r->ctx, r->target);
-    weft__free(r->ctx, r->weights);
+    weft__free(r->ctx, r->first.cells);
+    weft__free(r->ctx, r->features.data);
+    weft__free(r->ctx, r->target.data);
+    weft__free(r->ctx, r->weights.data);
     weft__free(r->ctx, r->columns.name);
     weft__free(r->ctx, r->columns.slot);
     weft__labels_free(&r->labels);

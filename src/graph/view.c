@@ -24,12 +24,6 @@ static bool map_dead(const weft_map *m) {
     return false;
 }
 
-static int64_t map_numel(const weft_map *m) {
-    int64_t n = 1;
-    for (int d = 0; d < m->rank; d++) n *= m->extent[d];
-    return n;
-}
-
 void weft__map_identity(weft_map *map, int rank, const int64_t *shape) {
     int64_t pitch = 1;
     memset(map, 0, sizeof *map);
@@ -448,25 +442,4 @@ void weft__view_hash(weft_hash *h, const weft_view *view) {
             weft__hash_u64(h, (uint64_t)m->hi[d]);
         }
     }
-}
-
-static bool map_at(const weft_map *m, const int64_t *index, int64_t *element) {
-    *element = m->offset;
-    for (int d = 0; d < m->rank; d++) {
-        if (index[d] < m->lo[d] || index[d] >= m->hi[d]) return false;
-        *element += index[d] * m->stride[d];
-    }
-    return true;
-}
-
-int64_t weft__view_at(const weft_view *view, const int64_t *index) {
-    int64_t element, split[WEFT_VIEW_RANK];
-    if (!map_at(&view->map[0], index, &element)) return -1;
-    for (int i = 1; i < view->count; i++) {
-        const weft_map *m = &view->map[i];
-        if (map_numel(m) == 0) return -1;
-        to_digits(m, element, split);
-        if (!map_at(m, split, &element)) return -1;
-    }
-    return element;
 }

@@ -60,10 +60,5 @@ bool weft__view_is_identity(const weft_view *view);
 bool weft__view_guarded(const weft_view *view);
 bool weft__view_equal(const weft_view *x, const weft_view *y);
 void weft__view_hash(weft_hash *h, const weft_view *view);
-/* Number of dimensions of the index space. */
-static inline int weft__view_rank(const weft_view *view) { return view->map[0].rank; }
-
-/* The element at `index`; -1 if a guard fails. */
-int64_t weft__view_at(const weft_view *view, const int64_t *index);
 
 #endif

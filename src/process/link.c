@@ -1,6 +1,6 @@
 /* Links between the devices of the processes, such as NCCL between cards: opening them where all processes
  * can, and waiting with the group's time limit. Must not know: what is exchanged, any device. Read next:
- * group.h, device/device.h, device/cuda/nccl/link.c. */
+ * group.h, device/device.h, device/gpu/driver/nccl/link.c. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -68,7 +68,7 @@ static size_t count_pairs(const weft__vocabulary *v, size_t id) {
     size_t bytes, pairs = 0, next;
     uint32_t point;
     const char *token = weft__token(v->t, id, &bytes);
-    if (p->added_of[id] || bytes > LONGEST) return 0;
+    if (p->added.of[id] || bytes > LONGEST) return 0;
     for (size_t at = 0; at < bytes; at = next) {
         next = at + weft__read_point(token, bytes, at, &point);
         if (next < bytes && splits_at(v, token, bytes, next)) pairs++;
@@ -88,7 +88,7 @@ static const char *find_scores(const weft__vocabulary *v, float *scores, bool *m
         if (token != last) scores[token] = score -= 1;
         made[token] = true;
         last = token;
-        merged += !v->t->pipeline->added_of[token];
+        merged += !v->t->pipeline->added.of[token];
     }
     for (size_t id = 0; id < v->t->count; id++) pairs += count_pairs(v, id);
     return pairs > merged ? "has no merge for some pairs of tokens, which llama.cpp would join" : NULL;
@@ -115,7 +115,7 @@ weft_status weft__put_sentencepiece(const weft__vocabulary *v) {
     if (p->model != &weft__model_bpe || p->ignore_merges || p->prefix.bytes || p->suffix.bytes)
         return weft__vocabulary_fail(v, "is of another kind");
     for (int i = 0; i < 256; i++)
-        if (p->bytes[i] < 0) return weft__vocabulary_fail(v, "lacks a token for some byte");
+        if (p->byte.ids[i] < 0) return weft__vocabulary_fail(v, "lacks a token for some byte");
     weft__gguf_put_text(v->h, WEFT__TOKENIZER_KEY("model"), "llama", 5);
     weft__gguf_put_text(v->h, WEFT__TOKENIZER_KEY("pre"), "default", 7);
     WEFT_TRY(put_spaces(v));

@@ -97,11 +97,11 @@ static weft_status find_split(const weft__vocabulary *v, const char **name) {
 
 static int32_t type_of(const weft__vocabulary *v, int64_t id) {
     const weft__pipeline *p = v->t->pipeline;
-    const uint32_t added = p->added_of[id];
-    if (p->byte_fallback && id == p->unknown) return UNKNOWN;
-    if (added) return p->added[added - 1].special ? CONTROL : USER_DEFINED;
-    for (int i = 0; p->byte_fallback && i < 256; i++)
-        if (p->bytes[i] == id) return BYTE;
+    const uint32_t added = p->added.of[id];
+    if (p->byte.fallback && id == p->unknown) return UNKNOWN;
+    if (added) return p->added.list[added - 1].special ? CONTROL : USER_DEFINED;
+    for (int i = 0; p->byte.fallback && i < 256; i++)
+        if (p->byte.ids[i] == id) return BYTE;
     return v->t->ends[id] > (id ? v->t->ends[id - 1] : 0) ? NORMAL : UNUSED;
 }
 
@@ -200,7 +200,7 @@ weft_status weft__put_roles(const weft__vocabulary *v) {
 
 /* Appends which special tokens belong around a text. GGUF files know only a first and a last one. */
 weft_status weft__put_frame(const weft__vocabulary *v) {
-    const weft__frame *frame = &v->t->pipeline->single;
+    const weft__frame *frame = &v->t->pipeline->frame.single;
     const weft__frame_item *items = frame->items;
     size_t before = 0;
     while (before < frame->count && items[before].id >= 0) before++;
@@ -239,7 +239,7 @@ static weft_status put_pipeline(weft__vocabulary *v) {
         weft__tokenizer_json(&json, v->path, source->text, source->bytes, JSON_ALLOW_NUL, &root);
     v->root = root;
     if (status == WEFT_OK)
-        status = v->t->pipeline->byte_fallback ? weft__put_sentencepiece(v) : put_vocabulary(v);
+        status = v->t->pipeline->byte.fallback ? weft__put_sentencepiece(v) : put_vocabulary(v);
     weft__json_close(&json);
     return status;
 }

@@ -246,7 +246,7 @@ static weft_status encode_framed(const weft_tokenizer *t, const weft__frame *fra
 }
 
 weft_status weft__tokenizer_encode_text(const weft_tokenizer *t, const weft__span *span, weft__ids *out) {
-    const weft__frame *frame = t->pipeline ? &t->pipeline->single : NULL;
+    const weft__frame *frame = t->pipeline ? &t->pipeline->frame.single : NULL;
     const weft__span spans[2] = {*span, {span->name, "", 0}};
     return frame && frame->count ? encode_framed(t, frame, spans, out, NULL) : t->type->encode(t, span, out);
 }
@@ -295,7 +295,8 @@ weft_status weft_tokenizer_encode_pair(const weft_tokenizer *tokenizer, const ch
     const weft__pipeline *p = tokenizer->pipeline;
     const weft__span spans[2] = {{"text", text, bytes}, {"other", other, other_bytes}};
     weft__ids out = {.ids = ids, .capacity = ids ? capacity : 0};
-    WEFT_TRY(encode_framed(tokenizer, p && p->pair.count ? &p->pair : &without, spans, &out, types));
+    WEFT_TRY(
+        encode_framed(tokenizer, p && p->frame.pair.count ? &p->frame.pair : &without, spans, &out, types));
     *count = out.count;
     return check_capacity(tokenizer, __func__, ids, capacity, out.count);
 }
@@ -303,7 +304,9 @@ weft_status weft_tokenizer_encode_pair(const weft_tokenizer *tokenizer, const ch
 /* The frame of one text, or of a pair. */
 static weft__frame frame_of(const weft_tokenizer *t, bool pair) {
     static weft__frame_item plain[2] = {{WEFT__TEXT_PLACE, 0}, {WEFT__OTHER_PLACE, 1}};
-    const weft__frame *frame = !t->pipeline ? NULL : pair ? &t->pipeline->pair : &t->pipeline->single;
+    const weft__frame *frame = !t->pipeline ? NULL
+                               : pair       ? &t->pipeline->frame.pair
+                                            : &t->pipeline->frame.single;
     return frame && frame->count ? *frame : (weft__frame){.items = plain, .count = pair ? 2 : 1};
 }
 
@@ -386,8 +389,8 @@ bool weft_tokenizer_is_special(const weft_tokenizer *tokenizer, int32_t id) {
     for (size_t i = 0; tokenizer->bpe && i < tokenizer->bpe->special_count; i++)
         if (tokenizer->bpe->specials[i] == id) return true;
     if (!tokenizer->pipeline) return false;
-    uint32_t added = tokenizer->pipeline->added_of[id];
-    return added && tokenizer->pipeline->added[added - 1].special;
+    uint32_t added = tokenizer->pipeline->added.of[id];
+    return added && tokenizer->pipeline->added.list[added - 1].special;
 }
 
 int32_t weft_tokenizer_id(const weft_tokenizer *tokenizer, const char *token, size_t bytes) {

@@ -39,4 +39,17 @@ rm -rf "$work/a"
 configure a half bin -DWEFT_MPI=OFF -DWEFT_TESTS=OFF
 expect a
 grep -q MPI "$work/a.log" && failed=1 && echo "FAIL: WEFT_MPI=OFF looks for MPI"
+
+# `make demo` builds the loops of one instruction set, and `make` adds the others
+rm -rf "$work/a"
+tiles() { (cd "$work/a" && ninja -t targets all | grep -c 'weft_tiles_.*tiles\.c\.o:'); }
+if [ "$(uname -m)" = x86_64 ] && command -v ninja >/dev/null; then
+    configure a half bin -G Ninja -DWEFT_MPI=OFF -DWEFT_TESTS=OFF -DWEFT_NATIVE=ON
+    expect a
+    one=$(tiles)
+    make -C "$tree" -n all BUILD="$work/a" >"$work/whole.log"
+    grep -q 'WEFT_NATIVE=OFF' "$work/whole.log" || { failed=1 && echo "FAIL: make does not complete the build of make demo"; }
+    cmake -DWEFT_NATIVE=OFF "$work/a" >/dev/null
+    [ "$one $(tiles)" = "1 3" ] || { failed=1 && echo "FAIL: $one and $(tiles) sets of loops, not 1 and 3"; }
+fi
 exit $failed

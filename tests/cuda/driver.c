@@ -132,7 +132,7 @@ API cuGetErrorName(CUresult error, const char **name) {
         const char *name;
     } names[] = {
 #define CUDA_CONSTANT(name, value) {value, #name},
-#include "device/cuda/driver/cuda.def"
+#include "device/gpu/driver/cuda.def"
 #undef CUDA_CONSTANT
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)

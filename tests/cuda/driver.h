@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "device/cuda/driver/api.h"
+#include "device/gpu/driver/api.h"
 #include "items.h"
 
 #ifdef FAKE_HIP /* the library exports HIP's names; tests/hip/driver.c has the functions that differ */
@@ -18,7 +18,7 @@ enum { FAKE_VERSION = 60342134 };
 #define CUDA_FUNCTION(name, hip, arguments) __attribute__((visibility("default"))) CUresult name arguments;
 enum { FAKE_VERSION = 13000 };
 #endif
-#include "device/cuda/driver/cuda.def"
+#include "device/gpu/driver/cuda.def"
 #undef CUDA_FUNCTION
 #undef CUDA_ADAPTED
 #define API CUresult

@@ -3,7 +3,7 @@
 #ifndef WEFT_TESTS_CUDA_FAKE_BLAS_H
 #define WEFT_TESTS_CUDA_FAKE_BLAS_H
 
-#include "device/cuda/blas/blas.h"
+#include "device/gpu/driver/blas/blas.h"
 
 #include "fake.h"
 
@@ -13,7 +13,7 @@
 #define FAKE_BLAS_EXPORT __attribute__((visibility("default")))
 #endif
 #define BLAS_FUNCTION(result, name, hip, arguments) FAKE_BLAS_EXPORT result name arguments;
-#include "device/cuda/blas/blas.def"
+#include "device/gpu/driver/blas/blas.def"
 #undef BLAS_FUNCTION
 
 extern fake_blas_state fake_blas;

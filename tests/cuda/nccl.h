@@ -2,11 +2,11 @@
 #ifndef WEFT_TESTS_CUDA_NCCL_H
 #define WEFT_TESTS_CUDA_NCCL_H
 
-#include "device/cuda/nccl/nccl.h"
+#include "device/gpu/driver/nccl/nccl.h"
 #include "fake.h"
 
 #define NCCL_FUNCTION(result, name, arguments) __attribute__((visibility("default"))) result name arguments;
-#include "device/cuda/nccl/nccl.def"
+#include "device/gpu/driver/nccl/nccl.def"
 #undef NCCL_FUNCTION
 
 enum { CARDS_MOST = 8, CALLS_MOST = 64, SYSTEM_ERROR = 2, INTERNAL_ERROR, INVALID_USAGE = 5 };

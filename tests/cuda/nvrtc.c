@@ -38,7 +38,7 @@ static const int archs[] = {900, 906, 908, 1030, 1100, 1201, 90, 942};
 enum { MAJOR = 13, MINOR = 0, SHORTEST = 2 };
 static const int archs[] = {75, 80, 86, 90, 120};
 #endif
-#include "device/cuda/driver/nvrtc.def"
+#include "device/gpu/driver/nvrtc.def"
 #undef NVRTC_FUNCTION
 #undef NVRTC_ONLY
 enum { ARCHS = sizeof archs / sizeof *archs };

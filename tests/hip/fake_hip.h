@@ -1,6 +1,6 @@
 /* A simulated HIP runtime, for tests on machines without an AMD card: the files of tests/cuda, built with
  * FAKE_HIP as libamdhip64.so.6 and libhiprtc.so.6. They export HIP's names instead of CUDA's (the column
- * `hip` of device/cuda/driver/cuda.def), and driver.c has the functions that differ. Kernels are compiled as
+ * `hip` of device/gpu/driver/cuda.def), and driver.c has the functions that differ. Kernels are compiled as
  * for AMD, with the words of prelude/amd.cu, on clang's builtins as device_hip.h defines them. All checks of
  * cuda/fake.h hold.
  *

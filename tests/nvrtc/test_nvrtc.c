@@ -21,7 +21,7 @@
 
 #include "base/text.h"
 #include "cuda_sources.h"
-#include "device/cuda/driver/nvrtc.h"
+#include "device/cuda/nvrtc.h"
 #include "device/gpu/gpu.h"
 #include "nvrtc/models.h"
 
@@ -29,7 +29,7 @@
 #define NVRTC_FUNCTION(result, name, hip, arguments)                                                         \
     _Static_assert(__builtin_types_compatible_p(result(*) arguments, __typeof__(&name)),                     \
                    #name " is declared otherwise");
-#include "device/cuda/driver/nvrtc.def"
+#include "device/gpu/driver/nvrtc.def"
 #undef NVRTC_FUNCTION
 #endif
 
@@ -187,7 +187,7 @@ static void tell(const cuda_source *t, int arch, const char *log) {
 /* ---- compiling ---- */
 
 static void compile(weft_context *ctx, const cuda_source *t, int arch) {
-    weft_nvrtc_job job = {.source = t->whole, .arch = archs[arch], .verbose = true};
+    weft_nvrtc_job job = {.compiler = &weft__nvrtc, .source = t->whole, .arch = archs[arch], .verbose = true};
     void *cubin = NULL;
     size_t bytes = 0;
     const double begin = seconds();
@@ -262,7 +262,7 @@ static bool says_what_is_missing(void) {
 /* An invalid kernel source must give an error with the compiler's message. */
 static bool says_what_is_wrong(void) {
     weft_context ctx = {0};
-    weft_nvrtc_job job = {.source = "W_NOTHING", .arch = archs[0]};
+    weft_nvrtc_job job = {.compiler = &weft__nvrtc, .source = "W_NOTHING", .arch = archs[0]};
     void *cubin;
     size_t bytes;
     weft__nvrtc_compile(&job);

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "device/cuda/driver/nvrtc.h"
+#include "device/cuda/nvrtc.h"
 #include "device/gpu/gpu.h"
 #include "device/gpu/heavy/heavy.h"
 
@@ -74,7 +74,7 @@ static void test_blocks_of_four(void **state) {
         const sample *s = &samples[i];
         weft_context ctx = {0};
         char *source = source_of(&ctx, s);
-        weft_nvrtc_job job = {.source = source, .arch = "sm_90a"};
+        weft_nvrtc_job job = {.compiler = &weft__nvrtc, .source = source, .arch = "sm_90a"};
         void *cubin;
         size_t bytes;
         int found = 0;

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "device/cuda/driver/nvrtc.h"
+#include "device/cuda/nvrtc.h"
 #include "device/gpu/backend/program.h"
 #include "device/gpu/card/card.h"
 #include "device/null/null.h"
@@ -359,7 +359,7 @@ static bool disassemble(hot *h, const void *cubin, size_t bytes) {
 }
 
 static bool measure(weft_context *ctx, hot *h) {
-    weft_nvrtc_job job = {.source = h->source, .arch = ARCH, .verbose = true};
+    weft_nvrtc_job job = {.compiler = &weft__nvrtc, .source = h->source, .arch = ARCH, .verbose = true};
     void *cubin = NULL;
     size_t bytes = 0;
     weft__nvrtc_compile(&job);

@@ -8,7 +8,7 @@
 #include <time.h>
 #include "cuda_sources.h"
 #include "device.h"
-#include "device/cuda/hooks.h"
+#include "device/gpu/driver/hooks.h"
 #include "device/webgpu/hooks.h"
 #include "ops/matrix.h"
 
@@ -51,7 +51,7 @@ static matrix arguments(int argc, char **argv) {
         else if (!strcmp(argv[i], "--fusion"))
             m.unfused = !strcmp(argv[i + 1], "off");
         else if (!strcmp(argv[i], "--calls")) /* so large matmuls go to a library */
-            weft__cuda_hook.call_worth = strtod(argv[i + 1], NULL);
+            weft__driver_hook.call_worth = strtod(argv[i + 1], NULL);
         else if (!strcmp(argv[i], "--indices"))
             weft__gpu_hook.long_indices = !strcmp(argv[i + 1], "64");
         else if (!strcmp(argv[i], "--card")) /* WebGPU on a processor runs the kernels of graphics cards */

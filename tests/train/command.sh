@@ -6,6 +6,8 @@ set -u
 weft=$(readlink -f "${WEFT_COMMAND:?names the weft command}")
 work=$(mktemp -d /tmp/weft-test-XXXXXX)
 trap 'rm -rf "$work"' EXIT
+PYTHONPATH=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd) # pictures.py
+export PYTHONPATH
 cd "$work" || exit 1
 export OMP_NUM_THREADS=1 WEFT_KERNEL_CACHE=$work/kernels XDG_STATE_HOME=$work/state
 unset WEFT_DEVICE WEFT_CONFIG WEFT_DEBUG
@@ -61,6 +63,23 @@ wait_for_line() {
         sleep 0.05
     done
     echo "no '$1' in $2"
+}
+
+# during FROM TO CHANGE PATTERN: trains on the images TO, a copy of FROM that CHANGE changes. The run must say PATTERN.
+during() {
+    rm -rf "$2" live
+    cp -r "$1" "$2"
+    "$weft" train cnn --data "$2" --set 'model.image=[3,8,8]' --set model.filters=[4] --set train.steps=1000000 --set train.log_every=1 \
+        --quiet --run live --set data.in_files=true --set train.save_every=1000000 --set train.eval_every=1000000 >out 2>err &
+    local process=$! tries=0
+    until [ -s live/metrics.jsonl ] || [ $((tries++)) = 300 ]; do sleep 0.1; done
+    bash -c "$3"
+    for ((tries = 0; tries < 300; tries++)); do kill -0 $process 2>/dev/null || break; sleep 0.1; done
+    kill $process 2>/dev/null
+    wait $process
+    local code=$?
+    check "$3: ends the run with code 3, not $code" test $code = 3
+    check "$3: is told" grep -Eq "$4" err
 }
 
 # peak LIMIT COMMAND...: the command must succeed with at most LIMIT MB of resident memory.

@@ -11,7 +11,8 @@ fi
 
 # ---- models, each with more than one batch to evaluate and to predict; the images stay in their files ----
 python3 - <<'END'
-import os, random, struct, zlib
+import random
+from pictures import png
 random.seed(1)
 rows = [(random.uniform(-1, 1), random.choice("xyz"), random.uniform(0, 9)) for _ in range(900)]
 with open("kinds.csv", "w") as kinds, open("sizes.csv", "w") as sizes:
@@ -20,13 +21,8 @@ with open("kinds.csv", "w") as kinds, open("sizes.csv", "w") as sizes:
     for a, b, c in rows:
         kinds.write(f"{a:.4f},{b},{c:.4f},{'big' if a * c > 1 else 'small' if b == 'x' else 'odd'}\n")
         sizes.write(f"{a:.4f},{b},{c:.4f},{a * c + (b == 'y') + random.gauss(0, 0.1):.5f}\n")
-def part(kind, data): return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 for i in range(600):
-    path = f"photos/{'ab'[i % 2]}/{i:03}.png"
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    lines = b"".join(b"\0" + bytes(i % 2 * 70 + random.randrange(90) for _ in range(6)) for _ in range(6))
-    open(path, "wb").write(b"\x89PNG\r\n\x1a\n" + part(b"IHDR", struct.pack(">IIBBBBB", 6, 6, 8, 0, 0, 0, 0)) +
-                           part(b"IDAT", zlib.compress(lines)) + part(b"IEND", b""))
+    png(f"photos/{'ab'[i % 2]}/{i:03}.png", 6, 6, lambda y, x, c: i % 2 * 70 + random.randrange(90), False)
 END
 few=(--quiet --set train.batch=16 --set train.steps=12 --set train.eval_every=12 --set schedule.warmup=2)
 expect 0 '' "$weft" train mlp --data kinds.csv --run kinds "${few[@]}"

@@ -62,16 +62,10 @@ check "an autoencoder has no target" grep -q '^target: the input itself$' summar
 
 # ---- images ----
 python3 - <<'END'
-import os, struct, zlib
-def png(path, shade, rows=4, columns=6):
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    raw = (b"\0" + bytes([shade] * 3 * columns)) * rows
-    with open(path, "wb") as f:
-        f.write(b"\x89PNG\r\n\x1a\n")
-        for kind, data in ((b"IHDR", struct.pack(">2I5B", columns, rows, 8, 2, 0, 0, 0)), (b"IDAT", zlib.compress(raw)), (b"IEND", b"")):
-            f.write(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)))
-for i in range(10): png(f"photos/cat/{i}.png", 10 + i)
-for i in range(8): png(f"photos/dog/{i}.png", 200 + i)
+from pictures import png
+def shade(path, value): png(path, 4, 6, lambda y, x, c: value)
+for i in range(10): shade(f"photos/cat/{i}.png", 10 + i)
+for i in range(8): shade(f"photos/dog/{i}.png", 200 + i)
 END
 small=(--set 'model.filters=[2]' --set 'model.hidden=[4]')
 images=('classes: 2, 8 to 10 images each: cat (10), dog (8)' 'training: 17 images, validation: 1 image (drawn at random)')

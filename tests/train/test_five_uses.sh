@@ -37,18 +37,15 @@ expect 0 'accuracy mean|mean' type "$weft" cv logistic --data passengers.csv --s
 
 # ---- photos in folders, one of them broken ----
 python3 - <<'END'
-import os, random, struct, zlib
+import random
+from pictures import png
 random.seed(1)
-def png(path, inside):
+def shape(path, inside):
     size = random.randint(20, 40)
-    rows = b"".join(b"\0" + bytes(220 if inside(2 * x / size - 1, 2 * y / size - 1) else random.randint(0, 60) for x in range(size)) for y in range(size))
-    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    open(path, "wb").write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", size, size, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+    png(path, size, size, lambda y, x, c: 220 if inside(2 * x / size - 1, 2 * y / size - 1) else random.randint(0, 60), False)
 for name, inside in (("circle", lambda x, y: x * x + y * y < 0.5), ("stripe", lambda x, y: abs(x) < 0.2)):
-    os.makedirs("photos/" + name)
-    os.makedirs("new/" + name)
-    for i in range(30): png(f"photos/{name}/{i:02}.png", inside)
-    png(f"new/{name}/0.png", inside)
+    for i in range(30): shape(f"photos/{name}/{i:02}.png", inside)
+    shape(f"new/{name}/0.png", inside)
 open("photos/circle/broken.jpg", "w").write("no picture")
 open("photos/notes.txt", "w").write("not an image")
 END

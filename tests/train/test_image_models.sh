@@ -102,17 +102,12 @@ check "it gives pixels back" awk 'NR == 2 {exit !(NF == 64 && $1 > 20 && $1 < 60
 
 # ---- folders of images ----
 python3 -c '
-import os, struct, zlib
-def png(path, value):  # 6 x 5 pixels of red, green, blue
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    part = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    lines = b"".join(b"\0" + bytes((value + 7 * x + 3 * y) % 256 for x in range(18)) for y in range(5))
-    open(path, "wb").write(b"\x89PNG\r\n\x1a\n" + part(b"IHDR", struct.pack(">IIBBBBB", 6, 5, 8, 2, 0, 0, 0)) +
-                           part(b"IDAT", zlib.compress(lines)) + part(b"IEND", b""))
+from pictures import png
+def animal(path, value): png(path, 5, 6, lambda y, x, c: (value + 7 * (3 * x + c) + 3 * y) % 256)
 for i in range(12):
-    png("animals/" + ("cat", "dog", "owl")[i % 3] + "/%02d.png" % i, 20 + 80 * (i % 3) + i)
-    png("others/" + ("dog", "owl")[i % 2] + "/%02d.png" % i, 100 + 80 * (i % 2) + i)
-png("more/bat/0.png", 1)'
+    animal("animals/" + ("cat", "dog", "owl")[i % 3] + "/%02d.png" % i, 20 + 80 * (i % 3) + i)
+    animal("others/" + ("dog", "owl")[i % 2] + "/%02d.png" % i, 100 + 80 * (i % 2) + i)
+animal("more/bat/0.png", 1)'
 expect 0 '' "$weft" init cnn --data animals --out animals.yaml
 check "a folder has images" grep -q '^  source: images$' animals.yaml
 animals=("${quick[@]}" --set model.filters=[4])

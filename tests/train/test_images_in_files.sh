@@ -6,13 +6,8 @@
 . "${WEFT_SOURCE_DIR:-.}/tests/train/command.sh"
 
 python3 - <<'PYTHON'
-import os, random, struct, zlib
-def part(kind, data): return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-def png(path, rows, columns, pixel, colour=True):
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    lines = b"".join(b"\0" + bytes(pixel(y, x, c) for x in range(columns) for c in range(3 if colour else 1)) for y in range(rows))
-    open(path, "wb").write(b"\x89PNG\r\n\x1a\n" + part(b"IHDR", struct.pack(">IIBBBBB", columns, rows, 8, 2 if colour else 0, 0, 0, 0)) +
-                           part(b"IDAT", zlib.compress(lines)) + part(b"IEND", b""))
+import random
+from pictures import png
 random.seed(4)
 def noise(base): return lambda y, x, c: (base + 5 * y + 3 * x + 31 * c + random.randrange(60)) % 256
 for i in range(41):  # of several sizes, some grey
@@ -133,25 +128,9 @@ for mode in true false; do
 done
 
 # ---- files that change while a run trains ----
-# during CHANGE PATTERN: trains until a file changes.
-during() {
-    rm -rf moving live
-    cp -r photos moving
-    "$weft" train cnn --data moving "${size[@]}" --set model.filters=[4] --set train.steps=1000000 --set train.log_every=1 --quiet \
-        --run live --set data.in_files=true --set train.save_every=1000000 --set train.eval_every=1000000 >out 2>err &
-    local process=$! tries=0
-    until [ -s live/metrics.jsonl ] || [ $((tries++)) = 300 ]; do sleep 0.1; done
-    bash -c "$1"
-    for ((tries = 0; tries < 300; tries++)); do kill -0 $process 2>/dev/null || break; sleep 0.1; done
-    kill $process 2>/dev/null
-    wait $process
-    local code=$?
-    check "$1: ends the run with code 3, not $code" test $code = 3
-    check "$1: is told" grep -Eq "$2" err
-}
-during 'mv moving/dog/04.png moving/dog/gone' 'moving/dog/04.png: '
-during 'cp photos/dog/07.png x.png; mv x.png moving/dog/04.png' 'moving/dog/04.png: the image has changed since it was read first'
-during 'head -c 70 photos/dog/04.png >x.png; mv x.png moving/dog/04.png' 'moving/dog/04.png: the image is damaged, or cut off at byte 70'
+during photos moving 'mv moving/dog/04.png moving/dog/gone' 'moving/dog/04.png: '
+during photos moving 'cp photos/dog/07.png x.png; mv x.png moving/dog/04.png' 'moving/dog/04.png: the image has changed since it was read first'
+during photos moving 'head -c 70 photos/dog/04.png >x.png; mv x.png moving/dog/04.png' 'moving/dog/04.png: the image is damaged, or cut off at byte 70'
 
 # ---- more than memory ----
 large=(--data many --set 'model.image=[3,512,512]' --set model.hidden=[2] --set optimizer.type=sgd --set train.batch=8 --set train.steps=20

@@ -4,8 +4,8 @@
 #include "compiler/passes/ir.h"
 
 bool weft__ir_divided(const ir_node *node) {
-    return node->kind == IR_LEAF && node->within < 0 && node->tensor->leaf == WEFT_LEAF_STORAGE &&
-           node->tensor->storage->divided;
+    return node->kind == IR_LEAF && node->within < 0 && node->from.tensor->leaf == WEFT_LEAF_STORAGE &&
+           node->from.tensor->storage->divided;
 }
 
 /* The number of a leaf's elements. Complex ones count as two floats. */
@@ -39,7 +39,7 @@ weft_status weft__ir_note_reads(weft_ir *ir, uint64_t serial, const ir_edge *in,
         if (!weft__grow(ir->ctx, &ir->reads.list, &ir->reads.capacity, ir->reads.count,
                         sizeof *ir->reads.list))
             return weft__ir_failed(ir);
-        ir->reads.list[ir->reads.count++] = (ir_read){serial, weft__ir_piece(node->tensor)};
+        ir->reads.list[ir->reads.count++] = (ir_read){serial, weft__ir_piece(node->from.tensor)};
     }
     return WEFT_OK;
 }

@@ -27,7 +27,7 @@ static weft_status open_search(search *s) {
     if (!s->readers || !s->seen || !s->stack) return weft__ir_failed(ir);
     for (int i = 0; i < p->n_units; i++)
         for (int k = 0, n; (n = weft__plan_reads(p, &p->units[i], k)) >= 0; k++) s->readers[n]++;
-    for (size_t n = 0; n < ir->n_nodes; n++) s->readers[n] += ir->nodes[n].pack >= 0;
+    for (size_t n = 0; n < ir->n_nodes; n++) s->readers[n] += ir->nodes[n].pack.node >= 0;
     for (size_t i = 0; i < ir->outputs.count; i++) s->readers[ir->outputs.nodes[i]]++;
     for (size_t i = 0; i < ir->sinks.count; i++) s->readers[ir->sinks.list[i].node]++;
     return WEFT_OK;
@@ -169,7 +169,7 @@ weft_status weft__plan_epilogues(plan *p) {
         int best = -1; /* of several matmuls, the one recorded last */
         for (int a = 0; u->kernel && u->heavy < 0 && a < u->kernel->n_args; a++)
             if (epilogue_fits(&s, k, a) &&
-                (best < 0 || p->ir->nodes[u->args[a]].serial > p->ir->nodes[u->args[best]].serial))
+                (best < 0 || p->ir->nodes[u->args[a]].from.serial > p->ir->nodes[u->args[best]].from.serial))
                 best = a;
         if (best >= 0) WEFT_TRY(merge(&s, k, best));
     }

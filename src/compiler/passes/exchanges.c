@@ -63,7 +63,7 @@ static int find_piece(const exchange_plan *x, const weft_divided_piece *piece) {
 /* The piece in which a node lies; -1: the node is no divided parameter. */
 static int piece_read(const exchange_plan *x, int node) {
     const ir_node *leaf = &x->p->ir->nodes[node];
-    return weft__ir_divided(leaf) ? find_piece(x, weft__ir_piece(leaf->tensor)) : -1;
+    return weft__ir_divided(leaf) ? find_piece(x, weft__ir_piece(leaf->from.tensor)) : -1;
 }
 
 /* Lists the pieces that units read. */
@@ -77,7 +77,7 @@ static weft_status list_pieces(exchange_plan *x) {
     for (int i = 0; i < p->n_units; i++)
         for (int k = 0, n; (n = weft__plan_reads(p, &p->units[i], k)) >= 0; k++) {
             if (!weft__ir_divided(&p->ir->nodes[n]) || piece_read(x, n) >= 0) continue;
-            x->pieces[x->n_pieces++] = weft__ir_piece(p->ir->nodes[n].tensor);
+            x->pieces[x->n_pieces++] = weft__ir_piece(p->ir->nodes[n].from.tensor);
         }
     return WEFT_OK;
 }
@@ -139,7 +139,7 @@ static void time_reads(const exchange_plan *x, gathering *g, const plan_unit *u)
     const ir_node *heavy = u->heavy < 0 ? NULL : &x->p->ir->nodes[u->heavy];
     bool reads = false;
     for (int k = 0; heavy && k < heavy->n_in; k++) reads |= piece_read(x, heavy->in[k].node) == g->piece;
-    if (!reads || heavy->serial < g->first || heavy->serial > g->last) return;
+    if (!reads || heavy->from.serial < g->first || heavy->from.serial > g->last) return;
     if (u->key < g->from) g->from = u->key;
     if (u->key > g->to) g->to = u->key;
 }
@@ -185,7 +185,7 @@ static weft_status add_unit(const exchange_plan *x, gathering *g) {
     const int64_t all = gathered_elements(x, g->piece);
     const int leaf = weft__ir_node(ir, IR_LEAF, (weft_dtype)part->dtype, 1, &piece->each, 0, NULL);
     if (leaf < 0) return no_memory(x);
-    ir->nodes[leaf].tensor = part;
+    ir->nodes[leaf].from.tensor = part;
     ir->nodes[leaf].live = true;
     const weft_heavy heavy = {
         .kind = WEFT_HEAVY_EXCHANGE,
@@ -203,14 +203,15 @@ static weft_status add_unit(const exchange_plan *x, gathering *g) {
 static int place_within(const exchange_plan *x, int leaf, const gathering *g, int first_new) {
     weft_ir *ir = x->p->ir;
     for (int n = first_new; n < (int)ir->n_nodes; n++)
-        if (ir->nodes[n].within == g->out && ir->nodes[n].tensor == ir->nodes[leaf].tensor) return n;
+        if (ir->nodes[n].within == g->out && ir->nodes[n].from.tensor == ir->nodes[leaf].from.tensor)
+            return n;
     const int n = weft__ir_node(ir, IR_LEAF, (weft_dtype)ir->nodes[leaf].dtype, ir->nodes[leaf].rank,
                                 ir->nodes[leaf].shape, 0, NULL);
     if (n < 0) return n;
     ir_node *node = &ir->nodes[n];
     *node = ir->nodes[leaf];
     node->within = g->out;
-    node->imm_i = weft__variable_offset(node->tensor) - x->pieces[g->piece]->from;
+    node->imm_i = weft__variable_offset(node->from.tensor) - x->pieces[g->piece]->from;
     node->unit = g->unit;
     return n;
 }
@@ -258,8 +259,9 @@ static weft_status gather_pieces(exchange_plan *x) {
  * adds those of earlier micro-batches. */
 static uint64_t moment_of(const weft_ir *ir, int n) {
     const ir_node *node = &ir->nodes[n];
-    const bool adds = ir_is_compute(node) && node->tensor && node->tensor->stage == WEFT_STAGE_OPTIMIZER;
-    uint64_t newest = node->kind == IR_PACK || adds ? 0 : node->serial;
+    const bool adds =
+        ir_is_compute(node) && node->from.tensor && node->from.tensor->stage == WEFT_STAGE_OPTIMIZER;
+    uint64_t newest = node->kind == IR_PACK || adds ? 0 : node->from.serial;
     for (int i = 0; (node->kind == IR_PACK || adds) && i < node->n_in; i++) {
         const uint64_t moment = moment_of(ir, node->in[i].node);
         if (moment > newest) newest = moment;
@@ -353,8 +355,8 @@ static weft_status order_exchanges(exchange_plan *x) {
     for (int i = 0; i < p->n_units; i++) {
         const weft_heavy_exchange *exchange = exchange_of(p, i);
         if (!exchange || exchange->gather) continue;
-        x->turns[x->n_turns++] =
-            (exchange_turn){.gathering = -1, .unit = i, .serial = p->ir->nodes[p->units[i].heavy].serial};
+        x->turns[x->n_turns++] = (exchange_turn){
+            .gathering = -1, .unit = i, .serial = p->ir->nodes[p->units[i].heavy].from.serial};
     }
     WEFT_TRY(time_sums(x));
     for (int i = 0; i < x->n_gatherings; i++)
@@ -393,12 +395,12 @@ static weft_status add_wait(plan *p, int start) {
  * values of the optimizer. */
 static uint64_t key_of_backward(const plan *p, const plan_unit *u) {
     uint64_t key = 0;
-    if (u->heavy >= 0) return p->ir->nodes[u->heavy].serial;
+    if (u->heavy >= 0) return p->ir->nodes[u->heavy].from.serial;
     if (!u->kernel) return u->key;
     for (int a = 0; a < u->kernel->n_args; a++) {
         const ir_node *node = &p->ir->nodes[u->args[a]];
-        const bool counts = u->kernel->args[a].written && node->tensor->stage != WEFT_STAGE_OPTIMIZER;
-        if (counts && node->serial > key) key = node->serial;
+        const bool counts = u->kernel->args[a].written && node->from.tensor->stage != WEFT_STAGE_OPTIMIZER;
+        if (counts && node->from.serial > key) key = node->from.serial;
     }
     return key;
 }

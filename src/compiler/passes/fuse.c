@@ -2,13 +2,13 @@
  * Fusion is greedy, in topological order. A node joins the newest cluster among those of its operands if
  * their index spaces fit and no cycle arises. A cluster is a map (one index space) or a row cluster
  * (reductions over some dimensions, with elementwise work before, between and after). Then each value that
- * another cluster reads is stored or, if it is cheap, recomputed there. Must not know: how a kernel is
- * lowered, what devices do with it. Read next: space.c, order.c, lower.c.
+ * another cluster reads is stored or, if it is cheap, recomputed there (store.c). Must not know: how a kernel
+ * is lowered, what devices do with it. Read next: store.c, space.c, order.c, lower.c.
  *
  *     1 mark_live         which nodes the outputs and assignments need
  *     2 weft__ir_parts    concatenations part by part; weft__ir_sums, weft__ir_base_scatters
  *     3 assign_clusters   node -> cluster; then row values and siblings are merged
- *     4 choose_stored     which values get memory */
+ *     4 weft__ir_choose_stored  which values get memory */
 #include <stdlib.h>
 #include <string.h>
 #include "compiler/passes/ir.h"
@@ -17,10 +17,6 @@
 /* Passes and devices compare the members of a kernel with one another. Without a limit, compile time would
  * grow with the square of the number of nodes. No network of layers comes near this limit. */
 enum { CLUSTER_MOST = 1024, BUFFERS_MOST = 64 };
-
-/* Limits up to which a value is recomputed in another kernel instead of stored. SINGLE: the value has one
- * reader. SHARED: it has several. */
-enum { SHARED_OPS = 24, SHARED_LOADS = 3, SINGLE_OPS = 64, SINGLE_LOADS = 12, SINGLE_NODES = 256 };
 
 /* ---- liveness ---- */
 
@@ -44,8 +40,8 @@ static void mark_live(weft_ir *ir) {
         if (ir->nodes[i].kind == IR_HEAVY_OUT && ir->nodes[ir->nodes[i].in[0].node].live)
             ir->nodes[i].live = true;
     for (size_t i = 0; i < ir->n_nodes; i++) { /* a part of a dead pack is stored on its own */
-        const int pack = ir->nodes[i].pack;
-        if (pack >= 0 && !ir->nodes[pack].live) ir->nodes[i].pack = -1;
+        const int pack = ir->nodes[i].pack.node;
+        if (pack >= 0 && !ir->nodes[pack].live) ir->nodes[i].pack.node = -1;
     }
 }
 
@@ -73,9 +69,9 @@ static bool add_member(weft_ir *ir, int c, int n) {
     cluster->members[cluster->n_members++] = n;
     ir_node *node = &ir->nodes[n];
     node->cluster = c;
-    cluster->recomputed = cluster->recomputed || node->recomputed;
-    cluster->early = cluster->early || node->early;
-    if (node->chunk) cluster->chunk = node->chunk;
+    cluster->recomputed = cluster->recomputed || node->from.recomputed;
+    cluster->early = cluster->early || node->from.early;
+    if (node->from.chunk) cluster->chunk = node->from.chunk;
     for (int k = 0; k < node->n_in; k++) {
         int first = ir->nodes[node->in[k].node].cluster;
         if (first >= 0 && first != c && !weft__order_after(ir, c, first)) return false;
@@ -158,7 +154,7 @@ static bool takes_reduction(const weft_ir *ir, const ir_cluster *cluster, const 
     const ir_node *from = &ir->nodes[node->in[0].node];
     ir_cluster own, joint;
     weft__space_of(node, &own);
-    if (node->in[0].view >= 0 || from->numel != own.full || from->fold) return false;
+    if (node->in[0].view >= 0 || from->numel != own.full || from->reduce.fold) return false;
     if (!cluster->row)
         return from->numel == cluster->full && all_suit(ir, cluster, &own) && !lengthens(ir, cluster, &own);
     if (!weft__space_join(ir, cluster, &own, &joint)) return false;
@@ -202,7 +198,7 @@ static bool joinable(weft_ir *ir, int c, const ir_node *node) {
     const ir_cluster *cluster = &ir->clusters[c];
     if (cluster->heavy >= 0 || cluster->full == 0 || cluster->n_members >= CLUSTER_MOST) return false;
     if (makes_cycle(ir, c, node)) return false;
-    if (apart(node->recomputed, node->early, node->chunk, cluster)) return false;
+    if (apart(node->from.recomputed, node->from.early, node->from.chunk, cluster)) return false;
     if (!buffers_fit(ir, c, -1, (int)(node - ir->nodes))) return false;
     if (node->kind == IR_REDUCE) return takes_reduction(ir, cluster, node);
     if (node->numel != cluster->full && !(cluster->row && node->numel == cluster->rows)) return false;
@@ -226,7 +222,7 @@ static void set_space(weft_ir *ir, ir_cluster *cluster, const ir_cluster *space)
     cluster->rows = space->rows;
     for (int i = 0; i < cluster->n_members; i++) {
         ir_node *node = &ir->nodes[cluster->members[i]];
-        if (node->kind == IR_REDUCE) node->fold = weft__space_folds(cluster, node);
+        if (node->kind == IR_REDUCE) node->reduce.fold = weft__space_folds(cluster, node);
     }
 }
 
@@ -238,7 +234,7 @@ static void become_row(weft_ir *ir, ir_cluster *cluster, ir_node *reduce) {
         set_space(ir, cluster, &own);
     else if (weft__space_join(ir, cluster, &own, &joint))
         set_space(ir, cluster, &joint);
-    reduce->fold = weft__space_folds(cluster, reduce);
+    reduce->reduce.fold = weft__space_folds(cluster, reduce);
 }
 
 static void become_map(ir_cluster *cluster, const ir_node *node) {
@@ -461,11 +457,6 @@ static weft_status assign(weft_ir *ir, int n) {
     return fine ? WEFT_OK : weft__ir_failed(ir);
 }
 
-static bool divides_integers(const ir_node *node) {
-    return node->kind == IR_CALC && (node->op == WEFT_OP_DIV || node->op == WEFT_OP_MOD) &&
-           !weft_dtype_is_float((weft_dtype)node->dtype);
-}
-
 /* A value that depends only on constants and counters may float: it has no kernel of its own, and each kernel
  * that uses it computes it. */
 typedef struct floating {
@@ -503,7 +494,7 @@ static bool floats(const weft_ir *ir, int n, const floating *f) {
     const ir_node *node = &ir->nodes[n];
     int *sizes = f->sizes;
     if (node->kind != IR_CALC && node->kind != IR_CAST) return false;
-    if (node->stored || node->copy || divides_integers(node)) return false;
+    if (node->stored || node->copy || ir_divides_integers(node)) return false;
     const bool repeated = node->numel > 1 && f->widest[n] > 2 * node->numel;
     if (repeated && node->kind == IR_CALC && weft__row_expensive(node->op)) return false;
     for (int k = 0; k < node->n_in; k++) {
@@ -511,7 +502,7 @@ static bool floats(const weft_ir *ir, int n, const floating *f) {
         if (!ir_is_source(in) && (!ir_is_compute(in) || in->cluster >= 0)) return false;
         sizes[n] += sizes[node->in[k].node];
     }
-    return ++sizes[n] <= SINGLE_NODES;
+    return ++sizes[n] <= IR_RECOMPUTED_MOST;
 }
 
 static weft_status assign_clusters(weft_ir *ir) {
@@ -536,180 +527,6 @@ static weft_status assign_clusters(weft_ir *ir) {
         }
     }
     return !ir->fuse || (absorb_rows(ir) && merge_siblings(ir)) ? WEFT_OK : weft__ir_failed(ir);
-}
-
-/* ---- what is stored ---- */
-
-/* The cost of recomputing a value: everything between the value and memory.
- *
- *     stored   stored
- *        \      /
- *         add         2 loads, 1 op
- *          |
- *         tanh        2 loads, 2 ops: the cone of this value */
-typedef struct cone {
-    int ops, loads;
-    int nodes;    /* ops and casts; SINGLE_NODES limits chains of casts */
-    double bytes; /* of the loads */
-    bool divides; /* divides integers: where a guard fails the divisor is 0, so recomputing behind a guard
-                   * would fault */
-} cone;
-
-static void fuse_store(weft_ir *ir, int n) {
-    ir_node *node = &ir->nodes[n];
-    node->stored = true;
-}
-
-/* Stores the reductions that the recomputed value n needs, directly or through other recomputed values.
- * `done` marks values that were visited before. */
-static void store_reductions(weft_ir *ir, int n, bool *done, int *stack) {
-    int depth = 0;
-    for (stack[depth++] = n; depth > 0;) {
-        const ir_node *node = &ir->nodes[stack[--depth]];
-        for (int k = 0; k < node->n_in; k++) {
-            const int from = node->in[k].node;
-            const ir_node *in = &ir->nodes[from];
-            if (in->stored || done[from] || !ir_is_compute(in)) continue;
-            if (in->kind == IR_REDUCE) {
-                fuse_store(ir, from);
-                continue;
-            }
-            done[from] = true;
-            stack[depth++] = from;
-        }
-    }
-}
-
-static cone cone_of(const weft_ir *ir, const cone *cones, int n) {
-    const ir_node *node = &ir->nodes[n];
-    cone sum = {.ops = node->kind == IR_CAST ? 0 : 1, .nodes = 1, .divides = divides_integers(node)};
-    for (int k = 0; k < node->n_in; k++) {
-        const ir_node *in = &ir->nodes[node->in[k].node];
-        if (in->kind == IR_CONST || in->kind == IR_IOTA) continue;
-        if (in->kind == IR_RANDOM) {
-            sum.ops += 8;
-        } else if (in->stored || !ir_is_compute(in) || in->kind == IR_REDUCE) {
-            const int64_t most = in->numel < node->numel ? in->numel : node->numel;
-            sum.loads++;
-            sum.bytes += (double)most * (double)weft_dtype_size((weft_dtype)in->dtype);
-        } else {
-            sum.ops += cones[node->in[k].node].ops;
-            sum.nodes += cones[node->in[k].node].nodes;
-            sum.loads += cones[node->in[k].node].loads;
-            sum.bytes += cones[node->in[k].node].bytes;
-            sum.divides |= cones[node->in[k].node].divides;
-        }
-        if (sum.ops > 1000) sum.ops = 1000;
-        if (sum.nodes > 1000) sum.nodes = 1000;
-        if (sum.loads > 1000) sum.loads = 1000;
-    }
-    return sum;
-}
-
-/* Up to two other kernels that read a value, or that read what its own kernel computes elementwise from it
- * without storing. -1: none. */
-typedef struct readers {
-    int kernel[2];
-    bool passed_on; /* only one node of its own kernel reads it, is not larger, and would be stored in its
-                     * place */
-} readers;
-
-static void add_reader(readers *r, int kernel) {
-    if (kernel < 0 || kernel == r->kernel[0]) return;
-    if (r->kernel[0] < 0)
-        r->kernel[0] = kernel;
-    else
-        r->kernel[1] = kernel;
-}
-
-static readers *find_readers(weft_ir *ir) {
-    readers *all = weft__arena_alloc(&ir->arena, (ir->n_nodes + 1) * sizeof *all);
-    if (!all) return NULL;
-    for (size_t i = 0; i < ir->n_nodes; i++) all[i] = (readers){.kernel = {-1, -1}};
-    for (size_t i = ir->n_nodes; i-- > 0;) { /* users before operands */
-        const ir_node *node = &ir->nodes[i];
-        for (int k = 0; node->live && k < node->n_in; k++) {
-            const int from = node->in[k].node;
-            if (ir->nodes[from].cluster != node->cluster) {
-                add_reader(&all[from], node->cluster);
-            } else if ((node->kind == IR_CALC || node->kind == IR_CAST) && !node->stored &&
-                       node->numel == ir->nodes[from].numel) {
-                add_reader(&all[from], all[i].kernel[0]);
-                add_reader(&all[from], all[i].kernel[1]);
-                all[from].passed_on =
-                    ir->nodes[from].users == 1 && weft_dtype_size((weft_dtype)node->dtype) <=
-                                                      weft_dtype_size((weft_dtype)ir->nodes[from].dtype);
-            }
-        }
-    }
-    return all;
-}
-
-/* Should the value be stored to save memory traffic? Two kernels that recompute it may read more than storing
- * and loading would move. One kernel reads as much, but a value of 16 bits is then replaced by stored f32
- * values, which are larger. */
-static bool saves_traffic(const weft_ir *ir, const ir_node *node, cone cost, readers by) {
-    const double size = (double)weft_dtype_size((weft_dtype)node->dtype), bytes = size * (double)node->numel;
-    if (by.passed_on || cost.ops == 0) return false; /* a conversion alone would become a kernel of its own */
-    if (by.kernel[1] >= 0) return 2 * cost.bytes > 3 * bytes;
-    return by.kernel[0] >= 0 && size == 2 && node->cluster >= 0 && ir->clusters[node->cluster].row &&
-           cost.loads >= SHARED_LOADS && cost.bytes >= 2 * bytes;
-}
-
-/* Must the value be stored for readers outside its cluster? `widest` is the size of the largest such
- * reader. */
-static bool must_store(const weft_ir *ir, const ir_node *node, cone cost, int64_t widest, bool crosses) {
-    if (!crosses) return false;
-    if (node->kind == IR_REDUCE || node->kind == IR_GATHER || node->copy || cost.divides) return true;
-    if (!ir->fuse) return true;
-    if (cost.nodes > SINGLE_NODES || (widest > 2 * node->numel && cost.ops > 1)) return true;
-    bool single = node->users == 1;
-    return cost.ops > (single ? SINGLE_OPS : SHARED_OPS) ||
-           cost.loads > (single ? SINGLE_LOADS : SHARED_LOADS);
-}
-
-/* Stores the value at which recomputation begins: the values that it is computed from take more memory. Also
- * stores a value that one chunk hands to the next. Otherwise all that it is computed from would stay in
- * memory. */
-static void keep(weft_ir *ir, int n) {
-    const ir_node *node = &ir->nodes[n];
-    if (ir_is_compute(node) && node->cluster >= 0 && !node->copy) fuse_store(ir, n);
-}
-
-/* Decides which values of the clusters get memory. */
-static weft_status choose_stored(weft_ir *ir) {
-    size_t n = ir->n_nodes;
-    cone *cones = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *cones);
-    int64_t *widest = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *widest);
-    bool *crosses = weft__arena_alloc(&ir->arena, n + 1);
-    bool *done = weft__arena_alloc(&ir->arena, n + 1);
-    int *stack = weft__arena_alloc(&ir->arena, (n + 1) * sizeof *stack);
-    const readers *read_by = find_readers(ir);
-    if (!cones || !widest || !crosses || !done || !stack || !read_by) return weft__ir_failed(ir);
-    for (size_t i = 0; i < n; i++) {
-        const ir_node *node = &ir->nodes[i];
-        for (int k = 0; node->live && k < node->n_in; k++) {
-            int from = node->in[k].node;
-            if (node->recomputed && ir->nodes[from].early) keep(ir, from);
-            if (node->chunk && ir->nodes[from].chunk && node->chunk != ir->nodes[from].chunk) keep(ir, from);
-            if (node->cluster >= 0 && node->cluster == ir->nodes[from].cluster) continue;
-            crosses[from] = true;
-            if (node->numel > widest[from]) widest[from] = node->numel;
-        }
-    }
-    for (size_t i = 0; i < n; i++) {
-        ir_node *node = &ir->nodes[i];
-        if (!node->live) continue;
-        if (node->kind == IR_HEAVY_OUT || node->kind == IR_PACK || node->pack >= 0) node->stored = true;
-        if (!ir_is_compute(node)) continue;
-        cones[i] = cone_of(ir, cones, (int)i);
-        if (!node->stored && node->cluster >= 0 &&
-            (must_store(ir, node, cones[i], widest[i], crosses[i]) ||
-             saves_traffic(ir, node, cones[i], read_by[i])))
-            fuse_store(ir, (int)i);
-        if (!node->stored && crosses[i] && node->cluster >= 0) store_reductions(ir, (int)i, done, stack);
-    }
-    return WEFT_OK;
 }
 
 /* ---- column sums beside results ---- */
@@ -748,10 +565,10 @@ weft_status weft__ir_fuse(weft_ir *ir) {
         ir_node *node = &ir->nodes[i];
         if (node->live && node->kind == IR_GATHER && ir->nodes[node->in[0].node].kind != IR_LEAF)
             ir->nodes[node->in[0].node].stored = true;
-        if (node->live && node->pack >= 0) node->stored = true;
+        if (node->live && node->pack.node >= 0) node->stored = true;
     }
     WEFT_TRY(assign_clusters(ir));
-    WEFT_TRY(choose_stored(ir));
+    WEFT_TRY(weft__ir_choose_stored(ir));
     fold_columns(ir);
     return WEFT_OK;
 }

@@ -19,13 +19,13 @@ int weft__ir_node(weft_ir *ir, ir_kind kind, weft_dtype dtype, int rank, const i
                       .rank = rank,
                       .n_in = n_in,
                       .cluster = -1,
-                      .pack = -1,
+                      .pack.node = -1,
                       .within = -1,
-                      .lies = -1,
+                      .pack.lies = -1,
                       .sink = -1,
                       .unit = -1,
                       .numel = 1,
-                      .path = "",
+                      .from.path = "",
                       .place = {-1, 0}};
     node->shape = weft__arena_alloc(&ir->arena, (size_t)(rank + 1) * sizeof *shape);
     node->in = weft__arena_alloc(&ir->arena, (size_t)(n_in + 1) * sizeof *in);
@@ -91,9 +91,9 @@ int weft__ir_copy(weft_ir *ir, ir_edge edge, int rank, const int64_t *shape) {
     int n = weft__ir_node(ir, IR_CAST, (weft_dtype)ir->nodes[edge.node].dtype, rank, shape, 1, &edge);
     if (n < 0) return n;
     ir->nodes[n].copy = true;
-    ir->nodes[n].path = ir->nodes[edge.node].path;
-    ir->nodes[n].serial = ir->nodes[edge.node].serial;
-    ir->nodes[n].tensor = ir->nodes[edge.node].tensor;
+    ir->nodes[n].from.path = ir->nodes[edge.node].from.path;
+    ir->nodes[n].from.serial = ir->nodes[edge.node].from.serial;
+    ir->nodes[n].from.tensor = ir->nodes[edge.node].from.tensor;
     return n;
 }
 
@@ -123,7 +123,7 @@ weft_status weft__ir_sort(weft_ir *ir) {
         ir_node *node = &ir->nodes[number[i]];
         *node = old[i];
         for (int k = 0; k < node->n_in; k++) node->in[k].node = number[node->in[k].node];
-        if (node->pack >= 0) node->pack = number[node->pack];
+        if (node->pack.node >= 0) node->pack.node = number[node->pack.node];
     }
     for (size_t i = 0; i < ir->outputs.count; i++) ir->outputs.nodes[i] = number[ir->outputs.nodes[i]];
     for (size_t i = 0; i < ir->sinks.count; i++) ir->sinks.list[i].node = number[ir->sinks.list[i].node];

@@ -5,13 +5,15 @@
  * The passes, in the order in which they run:
  *
  *     tensors
- *        |  build.c      tensors -> IR: views on edges, composites taken or expanded, long reductions split
+ *        |  build.c      tensors -> IR: views on edges, composites taken or expanded
+ *        |  reduce.c     reductions; long ones are split into two stages
  *        |  heavy/       heavy tensors -> HEAVY nodes whose operands a device can address
  *        |  divided.c    which ops read parameters that several processes have divided
  *        |  layout.c     the order of dimensions in which values are stored
  *        |  parts.c      concatenations and gradients of slices, stored part by part
  *        |  sums.c       column sums that a matmul computes as a second result
- *        |  fuse.c       which nodes share a kernel, which values are stored
+ *        |  fuse.c       which nodes share a kernel
+ *        |    store.c      which values are stored
  *        |    space.c      index spaces of kernels: which ones fit together
  *        |    order.c      which kernels run before which, while clusters form
  *        |  plan.c       order, phases, slots, commands
@@ -38,7 +40,7 @@ typedef enum ir_kind {
     IR_RANDOM,    /* in: key */
     IR_CALC,      /* a row of the op table */
     IR_CAST,      /* a conversion; to the same dtype: a copy */
-    IR_REDUCE,    /* over `axes` of `shape_in`; `shape` keeps them as 1 or drops them */
+    IR_REDUCE,    /* over `reduce.axes` of `reduce.shape`; `shape` keeps them as 1 or drops them */
     IR_GATHER,    /* in: table (identity view), index */
     IR_HEAVY,     /* a heavy operation; its results are HEAVY_OUT nodes */
     IR_HEAVY_OUT, /* in: the HEAVY node. imm_i is the index of the result. Of a matmul: 0 the matrix, 1 the
@@ -72,35 +74,43 @@ typedef struct ir_node {
     bool stored;  /* has memory: its own, or a place in a pack */
     bool claimed; /* its memory belongs to an output or a variable */
     bool live;
-    bool recomputed; /* recomputed for the backward pass; never unified with the original */
-    bool early;      /* of the forward pass; never in one kernel with recomputed nodes */
-    uint32_t chunk;  /* its chunk, or its exchange; nodes of two chunks never share a kernel; 0: no chunk */
-    bool fold;       /* a REDUCE over the rows of a block of its cluster's space */
-    bool copy;       /* a CAST that only moves data; must stay a node of its own */
+    bool copy; /* a CAST that only moves data; must stay a node of its own */
     int rank, n_in;
-    int users;      /* number of edges that read it */
-    int cluster;    /* its fused kernel; -1: none, then it is recomputed in each kernel that uses it */
-    int pack;       /* the PACK that it lies in, -1: none */
-    int within;     /* LEAF: the gathered piece that it lies in, a node; -1: none */
-    int lies;       /* its place in the pack: view from its index to an element of the block, counted from its
-                     * offset on; -1: contiguous */
+    int users;   /* number of edges that read it */
+    int cluster; /* its fused kernel; -1: none, then it is recomputed in each kernel that uses it */
+    int within;  /* LEAF: the gathered piece that it lies in, a node; -1: none */
+    struct {
+        int node; /* the PACK that it lies in, -1: none */
+        int lies; /* its place there: view from its index to an element of the block, counted from its offset
+                   * on; -1: contiguous */
+    } pack;
     int sink;       /* the assignment (ir_sink) whose value it is, -1: none */
     int unit;       /* the scheduled unit that computes it, -1: none */
-    uint32_t axes;  /* REDUCE: mask over shape_in */
-    int rank_in;    /* REDUCE: the operand's index space */
     int64_t *shape; /* rank extents */
-    int64_t *shape_in;
+    struct {
+        uint32_t axes; /* mask over shape */
+        int rank;      /* of the operand's index space */
+        int64_t *shape;
+        bool fold; /* over the rows of a block of its cluster's space */
+    } reduce;
     int64_t numel;
     ir_edge *in;
     double imm_f;
     int64_t imm_i; /* CONST: value; LEAF that lies within a node: its first element there; HEAVY_OUT: index of
                     * the result; GATHER: axis; PACK: IR_PACK_...; REDUCE: the number of rows if the last
-                    * block in shape_in is shorter than the others, else 0 */
-    int64_t *offsets;          /* of the parts of a PACK, or of the results in one HEAVY_OUT; in elements */
-    int n_results;             /* HEAVY_OUT: it holds the results imm_i, imm_i + 1, ...; 0 counts as one */
-    const weft_tensor *tensor; /* LEAF: the tensor that is bound to it; else the tensor that it computes */
-    const char *path;
-    uint64_t serial; /* serial number of the tensor; units run in the order of these numbers */
+                    * block in reduce.shape is shorter than the others, else 0 */
+    int64_t *offsets; /* of the parts of a PACK, or of the results in one HEAVY_OUT; in elements */
+    int n_results;    /* HEAVY_OUT: it holds the results imm_i, imm_i + 1, ...; 0 counts as one */
+    struct {
+        const weft_tensor
+            *tensor; /* LEAF: the tensor that is bound to it; else the tensor that it computes */
+        const char *path;
+        uint64_t serial; /* serial number of the tensor; units run in the order of these numbers */
+        uint32_t
+            chunk; /* its chunk, or its exchange; nodes of two chunks never share a kernel; 0: no chunk */
+        bool recomputed; /* for the backward pass; never unified with the original */
+        bool early;      /* of the forward pass; never in one kernel with recomputed nodes */
+    } from;
     weft_heavy *heavy;
     ir_place place;
 } ir_node;
@@ -229,8 +239,21 @@ weft_status weft__ir_sort(weft_ir *ir); /* Renumbers the nodes so that operands 
 /* Returns an earlier node that equals the newest one, and drops the newest; or returns the newest. -1 if
  * memory is gone, or if `newest` is negative. */
 int weft__ir_unify(weft_ir *ir, int newest);
+/* Notes that the node computes t, or a step on the way to t. */
+void weft__ir_comes_from(ir_node *node, const weft_tensor *t, weft_op op);
+/* Adds a node that computes t, or a step on the way to t, over `shape`, which has the rank of t. -1 if memory
+ * is gone. */
+int weft__ir_shaped(weft_ir *ir, ir_kind kind, const weft_tensor *t, const int64_t *shape, int n_in,
+                    const ir_edge *in);
 weft_status weft__ir_build(weft_ir *ir, weft_tensor *const *outputs, size_t n_outputs, ir_sink *sinks,
                            size_t n_sinks);
+
+/* ---- reduce.c ---- */
+/* Builds a reduction. It runs in the memory order of its operand, and in two stages if it reduces many
+ * elements to few. */
+weft_status weft__ir_reduce(weft_ir *ir, const weft_tensor *t, ir_edge in, ir_edge *out);
+/* Builds a matmul: as a heavy operation, or as sums if a matrix has few columns. */
+weft_status weft__ir_matmul(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out);
 
 /* ---- divided.c ---- */
 /* Is the node a leaf of a storage that several processes have divided? */
@@ -305,6 +328,12 @@ bool weft__order_merge(weft_ir *ir, int to, int from);
 /* ---- fuse.c ---- */
 weft_status weft__ir_fuse(weft_ir *ir);
 
+/* ---- store.c ---- */
+/* A value that needs more ops and casts than these is never recomputed in another kernel. */
+enum { IR_RECOMPUTED_MOST = 256 };
+/* Decides which values of the clusters get memory. */
+weft_status weft__ir_choose_stored(weft_ir *ir);
+
 /* ---- lower.c ---- */
 /* Makes the kernel of cluster c, in memory of `keep`. arg_nodes[i] is the node of argument i: a stored node
  * or a leaf.
@@ -322,6 +351,10 @@ static inline bool ir_is_compute(const ir_node *node) {
 /* Has no operands that need memory, so each kernel can compute it again. */
 static inline bool ir_is_source(const ir_node *node) {
     return node->kind == IR_CONST || node->kind == IR_IOTA || node->kind == IR_RANDOM;
+}
+static inline bool ir_divides_integers(const ir_node *node) {
+    return node->kind == IR_CALC && (node->op == WEFT_OP_DIV || node->op == WEFT_OP_MOD) &&
+           !weft_dtype_is_float((weft_dtype)node->dtype);
 }
 
 #endif

@@ -38,10 +38,18 @@ typedef struct lowering {
     const ir_cluster *cluster;
     int c;
     weft_kernel kernel;
-    size_t code_capacity, view_capacity, arg_capacity, memo_count, memo_capacity, depth, frame_capacity;
+    struct {
+        size_t code, views, args;
+    } capacity; /* of the kernel's arrays */
     int *arg_nodes;
-    memo_entry *memo;
-    frame *frames;
+    struct {
+        memo_entry *list;
+        size_t count, capacity;
+    } memo;
+    struct {
+        frame *list;
+        size_t depth, capacity;
+    } frames;
     ir_index views, args, viewed, memos; /* indices over kernel.views, arg_nodes, kernel.code and memo */
     int order[WEFT_VIEW_RANK];           /* kernel dimension -> dimension of the cluster's space */
     int64_t row_shape[WEFT_VIEW_RANK];   /* parallel extents */
@@ -66,7 +74,7 @@ static int add_view(lowering *l, const weft_view *view) {
     size_t probe = 0;
     for (int i; (i = weft__index_next(&l->views, h.a, &probe)) >= 0;)
         if (weft__view_equal(&l->kernel.views[i], view)) return i;
-    if (!weft__grow(l->ir->ctx, &l->kernel.views, &l->view_capacity, (size_t)l->kernel.n_views,
+    if (!weft__grow(l->ir->ctx, &l->kernel.views, &l->capacity.views, (size_t)l->kernel.n_views,
                     sizeof *view) ||
         !weft__index_add(l->ir->ctx, &l->views, h.a, l->kernel.n_views))
         return OUT_OF_MEMORY;
@@ -76,8 +84,8 @@ static int add_view(lowering *l, const weft_view *view) {
 
 /* Number of elements between the first and the last one that the node touches in memory, both included. */
 static int64_t reach_of(const weft_ir *ir, const ir_node *node) {
-    if (node->lies < 0 || !node->numel) return node->numel;
-    const weft_map *lies = &ir->views[node->lies].map[0];
+    if (node->pack.lies < 0 || !node->numel) return node->numel;
+    const weft_map *lies = &ir->views[node->pack.lies].map[0];
     int64_t last = 0;
     for (int d = 0; d < lies->rank; d++) last += (lies->extent[d] - 1) * lies->stride[d];
     return last + 1;
@@ -90,10 +98,10 @@ static int add_arg(lowering *l, int n, bool written) {
     do at = weft__index_next(&l->args, hash, &probe);
     while (at >= 0 && l->arg_nodes[at] != n);
     if (at < 0) {
-        size_t capacity = l->arg_capacity;
+        size_t capacity = l->capacity.args;
         at = l->kernel.n_args;
         if (!weft__grow(l->ir->ctx, &l->arg_nodes, &capacity, (size_t)at, sizeof *l->arg_nodes) ||
-            !weft__grow(l->ir->ctx, &l->kernel.args, &l->arg_capacity, (size_t)at, sizeof *l->kernel.args) ||
+            !weft__grow(l->ir->ctx, &l->kernel.args, &l->capacity.args, (size_t)at, sizeof *l->kernel.args) ||
             !weft__index_add(l->ir->ctx, &l->args, hash, at))
             return OUT_OF_MEMORY;
         const ir_node *node = &l->ir->nodes[n];
@@ -109,7 +117,7 @@ static int add_arg(lowering *l, int n, bool written) {
 }
 
 static int add_instr(lowering *l, const weft_instr *instr) {
-    if (!weft__grow(l->ir->ctx, &l->kernel.code, &l->code_capacity, (size_t)l->kernel.n_code, sizeof *instr))
+    if (!weft__grow(l->ir->ctx, &l->kernel.code, &l->capacity.code, (size_t)l->kernel.n_code, sizeof *instr))
         return OUT_OF_MEMORY;
     l->kernel.code[l->kernel.n_code] = *instr;
     return l->kernel.n_code++;
@@ -167,24 +175,26 @@ static int recall(const lowering *l, int n, access at) {
     const uint64_t hash = memo_hash(n, at);
     size_t probe = 0;
     for (int i; (i = weft__index_next(&l->memos, hash, &probe)) >= 0;)
-        if (l->memo[i].node == n && l->memo[i].at.kind == at.kind && l->memo[i].at.view == at.view)
-            return l->memo[i].value;
+        if (l->memo.list[i].node == n && l->memo.list[i].at.kind == at.kind &&
+            l->memo.list[i].at.view == at.view)
+            return l->memo.list[i].value;
     return -1;
 }
 
 static int remember(lowering *l, int n, access at, int value) {
     if (value < 0) return value;
-    if (!weft__grow(l->ir->ctx, &l->memo, &l->memo_capacity, l->memo_count, sizeof *l->memo) ||
-        !weft__index_add(l->ir->ctx, &l->memos, memo_hash(n, at), (int)l->memo_count))
+    if (!weft__grow(l->ir->ctx, &l->memo.list, &l->memo.capacity, l->memo.count, sizeof *l->memo.list) ||
+        !weft__index_add(l->ir->ctx, &l->memos, memo_hash(n, at), (int)l->memo.count))
         return OUT_OF_MEMORY;
-    l->memo[l->memo_count++] = (memo_entry){n, value, at};
+    l->memo.list[l->memo.count++] = (memo_entry){n, value, at};
     return value;
 }
 
 /* Puts a value on the stack. It is emitted before everything below it. */
 static int push(lowering *l, frame f) {
-    if (!weft__grow(l->ir->ctx, &l->frames, &l->frame_capacity, l->depth, sizeof f)) return OUT_OF_MEMORY;
-    l->frames[l->depth++] = f;
+    if (!weft__grow(l->ir->ctx, &l->frames.list, &l->frames.capacity, l->frames.depth, sizeof f))
+        return OUT_OF_MEMORY;
+    l->frames.list[l->frames.depth++] = f;
     return PENDING;
 }
 
@@ -237,7 +247,7 @@ static int value_of(lowering *l, int n, access at, int view) {
         key = add_arg(l, node->in[0].node, false);
         return key < 0 ? key : remember(l, n, at, emit_viewed(l, WEFT_INSTR_RANDOM, WEFT_I32, view, key));
     case IR_REDUCE:
-        if (at.kind == ACCESS_VIEW || node->cluster != l->c || node->fold) {
+        if (at.kind == ACCESS_VIEW || node->cluster != l->c || node->reduce.fold) {
             l->failed_node = n;
             return TOO_MANY_MAPS;
         }
@@ -306,16 +316,16 @@ static int emit_operand(lowering *l, const ir_node *user, ir_edge edge, access a
 
 /* Emits the frame on top of the stack. Its operands may be pushed above it, so it is found by its index. */
 static int emit_calc(lowering *l, const ir_node *node) {
-    const size_t f = l->depth - 1;
-    const access at = l->frames[f].at;
+    const size_t f = l->frames.depth - 1;
+    const access at = l->frames.list[f].at;
     weft_instr instr =
         instr_of(node->kind == IR_CAST ? WEFT_INSTR_CAST : WEFT_INSTR_CALC, (weft_dtype)node->dtype);
-    for (int k; (k = l->frames[f].n_in) < node->n_in; l->frames[f].n_in++) {
+    for (int k; (k = l->frames.list[f].n_in) < node->n_in; l->frames.list[f].n_in++) {
         const int value = emit_operand(l, node, node->in[k], at);
         if (value < 0) return value;
-        l->frames[f].in[k] = value;
+        l->frames.list[f].in[k] = value;
     }
-    const int *in = l->frames[f].in;
+    const int *in = l->frames.list[f].in;
     for (int k = 0; k < node->n_in; k++)
         if (l->kernel.code[in[k]].level > instr.level) instr.level = l->kernel.code[in[k]].level;
     if (node->kind == IR_CAST && l->kernel.code[in[0]].dtype == node->dtype) return in[0];
@@ -387,7 +397,7 @@ static int strided_view(lowering *l, const ir_node *node, access at, const int64
 /* y (A, I, B) = x (A, n, B) at index (I). The view of the table has stride 0 over I: the instruction adds the
  * index times the stride of n. */
 static int emit_gather(lowering *l, int n, const ir_node *node, access at) {
-    const weft_tensor *index_tensor = node->tensor->in[1];
+    const weft_tensor *index_tensor = node->from.tensor->in[1];
     int axis = (int)node->imm_i, index_rank = index_tensor->rank;
     int64_t table_stride[WEFT_VIEW_RANK], index_stride[WEFT_VIEW_RANK], inner = 1, step = 1;
     for (int i = node->rank - 1; i >= axis + index_rank; i--) {
@@ -395,7 +405,7 @@ static int emit_gather(lowering *l, int n, const ir_node *node, access at) {
         index_stride[i] = 0;
         inner *= node->shape[i];
     }
-    int64_t extent = node->tensor->in[0]->shape[axis], outer = inner * extent;
+    int64_t extent = node->from.tensor->in[0]->shape[axis], outer = inner * extent;
     for (int i = axis + index_rank - 1; i >= axis; i--) {
         table_stride[i] = 0;
         index_stride[i] = step;
@@ -432,7 +442,7 @@ static int emit_gather(lowering *l, int n, const ir_node *node, access at) {
 
 /* Emits the value on top of the stack, or pushes an operand and returns PENDING. */
 static int emit_top(lowering *l) {
-    const frame f = l->frames[l->depth - 1];
+    const frame f = l->frames.list[l->frames.depth - 1];
     const ir_node *node = &l->ir->nodes[f.node];
     if (f.fold) return emit_fold(l, node);
     const int value = node->kind == IR_REDUCE   ? emit_reduce(l, node)
@@ -443,18 +453,18 @@ static int emit_top(lowering *l) {
 
 /* Emits a stored node and everything that it needs, and returns its value. */
 static int emit(lowering *l, int n, access at, int view) {
-    const bool fold = l->ir->nodes[n].fold;
+    const bool fold = l->ir->nodes[n].reduce.fold;
     int value = fold ? push(l, (frame){.node = n, .fold = true}) : value_of(l, n, at, view);
-    while (l->depth && (value >= 0 || value == PENDING)) {
+    while (l->frames.depth && (value >= 0 || value == PENDING)) {
         value = emit_top(l);
-        if (value != PENDING) l->depth--;
+        if (value != PENDING) l->frames.depth--;
     }
     return value;
 }
 
 /* Returns the view of the place where the node is stored, over the rows or the full space. */
 static int place_view(lowering *l, int n, bool full) {
-    const ir_edge place = {n, l->ir->nodes[n].lies};
+    const ir_edge place = {n, l->ir->nodes[n].pack.lies};
     weft_view view;
     if (place.view < 0) return full ? l->full_view : l->row_view;
     return (full ? full_view(l, place, &view) : row_view(l, place, &view)) ? add_view(l, &view)
@@ -475,7 +485,7 @@ static int emit_store(lowering *l, int n) {
     instr.arg = arg;
     instr.view = view;
     instr.level = full && l->kernel.n_reduce ? WEFT_LEVEL_FULL : WEFT_LEVEL_ROW;
-    if (node->fold) {
+    if (node->reduce.fold) {
         instr.level = l->kernel.code[value].level;
         instr.view = instr.level == WEFT_LEVEL_COLUMN ? l->column_view : l->block_view;
     }
@@ -648,7 +658,7 @@ weft_status weft__ir_lower(weft_ir *ir, int c, weft_arena *keep, weft_kernel **k
         int n = l.cluster->members[i];
         if (!ir->nodes[n].stored) continue;
         value = emit_store(&l, n);
-        l.kernel.path = ir->nodes[n].path;
+        l.kernel.path = ir->nodes[n].from.path;
     }
     *failed_node = value == TOO_MANY_MAPS ? l.failed_node : -1;
     *failed_user = value == TOO_MANY_MAPS ? l.failed_user : -1;
@@ -665,8 +675,8 @@ weft_status weft__ir_lower(weft_ir *ir, int c, weft_arena *keep, weft_kernel **k
     weft__free(ir->ctx, l.kernel.views);
     weft__free(ir->ctx, l.kernel.args);
     weft__free(ir->ctx, l.arg_nodes);
-    weft__free(ir->ctx, l.memo);
-    weft__free(ir->ctx, l.frames);
+    weft__free(ir->ctx, l.memo.list);
+    weft__free(ir->ctx, l.frames.list);
     weft__index_free(ir->ctx, &l.views);
     weft__index_free(ir->ctx, &l.args);
     weft__index_free(ir->ctx, &l.viewed);

@@ -260,15 +260,15 @@ static bool make_block(weft_ir *ir, int n, parts *found) {
         in[i] = (ir_edge){at, -1};
         ir_node *node = &ir->nodes[at];
         const ir_node *whole = &ir->nodes[n];
-        node->pack = n;
-        node->lies = weft__ir_view(ir, at, &one->lies);
-        node->tensor = whole->tensor;
-        node->path = whole->path;
-        node->serial = whole->serial;
-        node->recomputed = whole->recomputed;
-        node->early = whole->early;
-        node->chunk = whole->chunk;
-        if (node->lies == -2) return false;
+        node->pack.node = n;
+        node->pack.lies = weft__ir_view(ir, at, &one->lies);
+        node->from.tensor = whole->from.tensor;
+        node->from.path = whole->from.path;
+        node->from.serial = whole->from.serial;
+        node->from.recomputed = whole->from.recomputed;
+        node->from.early = whole->from.early;
+        node->from.chunk = whole->from.chunk;
+        if (node->pack.lies == -2) return false;
     }
     ir_node *whole = &ir->nodes[n];
     whole->kind = IR_PACK;
@@ -285,7 +285,7 @@ weft_status weft__ir_parts(weft_ir *ir, bool *taken) {
     if (!found) return weft__ir_failed(ir);
     for (int n = 0; n < count; n++) {
         const ir_node *node = &ir->nodes[n];
-        if (!node->live || !node->stored || !assembled(node) || node->sink >= 0 || node->pack >= 0 ||
+        if (!node->live || !node->stored || !assembled(node) || node->sink >= 0 || node->pack.node >= 0 ||
             node->numel < SMALLEST)
             continue;
         weft_view whole;

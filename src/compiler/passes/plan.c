@@ -60,8 +60,9 @@ static weft_status copy_late(weft_ir *ir, int user, int n) {
         ir_edge edge = ir->nodes[user].in[k];
         if (edge.node != n || edge.view < 0) continue;
         bool reduces = ir->nodes[user].kind == IR_REDUCE;
-        int rank = reduces ? ir->nodes[user].rank_in : ir->nodes[user].rank;
-        int copy = weft__ir_copy(ir, edge, rank, reduces ? ir->nodes[user].shape_in : ir->nodes[user].shape);
+        int rank = reduces ? ir->nodes[user].reduce.rank : ir->nodes[user].rank;
+        int copy =
+            weft__ir_copy(ir, edge, rank, reduces ? ir->nodes[user].reduce.shape : ir->nodes[user].shape);
         if (copy < 0) return weft__ir_failed(ir);
         ir->nodes[copy].live = ir->nodes[copy].stored = true;
         ir->nodes[copy].users = 1;
@@ -80,7 +81,8 @@ static bool cluster_stores(const weft_ir *ir, const ir_cluster *cluster) {
 static uint64_t newest(const weft_ir *ir, const ir_cluster *cluster) {
     uint64_t serial = 0;
     for (int i = 0; i < cluster->n_members; i++)
-        if (ir->nodes[cluster->members[i]].serial > serial) serial = ir->nodes[cluster->members[i]].serial;
+        if (ir->nodes[cluster->members[i]].from.serial > serial)
+            serial = ir->nodes[cluster->members[i]].from.serial;
     return serial;
 }
 
@@ -89,7 +91,7 @@ static uint8_t main_stage(const weft_ir *ir, const ir_cluster *cluster) {
     int64_t elements[WEFT_STAGE_COUNT] = {0};
     for (int i = 0; i < cluster->n_members; i++) {
         const ir_node *node = &ir->nodes[cluster->members[i]];
-        elements[node->tensor->stage] +=
+        elements[node->from.tensor->stage] +=
             node->kind == IR_REDUCE ? ir->nodes[node->in[0].node].numel : node->numel;
     }
     int most = 0;
@@ -217,7 +219,7 @@ static bool overlaps(const weft_tensor *a, const weft_tensor *b) {
 /* Is the variable among the first `most` nodes that the unit reads? */
 static bool reads_among(const plan *p, const plan_unit *u, int most, const weft_tensor *variable) {
     for (int k = 0, n; k < most && (n = weft__plan_reads(p, u, k)) >= 0; k++)
-        if (p->ir->nodes[n].kind == IR_LEAF && overlaps(p->ir->nodes[n].tensor, variable)) return true;
+        if (p->ir->nodes[n].kind == IR_LEAF && overlaps(p->ir->nodes[n].from.tensor, variable)) return true;
     return false;
 }
 
@@ -270,9 +272,9 @@ int weft__plan_arg_of(const plan_unit *u, int node) {
 static bool same_index_of(const plan *p, const plan_unit *u, const weft_tensor *variable, int value) {
     for (int a = 0; a < u->kernel->n_args; a++) {
         const ir_node *node = &p->ir->nodes[u->args[a]];
-        if (node->kind != IR_LEAF || !overlaps(node->tensor, variable)) continue;
-        if (u->kernel->n_reduce || first_byte(node->tensor) != first_byte(variable) ||
-            end_byte(node->tensor) != end_byte(variable) ||
+        if (node->kind != IR_LEAF || !overlaps(node->from.tensor, variable)) continue;
+        if (u->kernel->n_reduce || first_byte(node->from.tensor) != first_byte(variable) ||
+            end_byte(node->from.tensor) != end_byte(variable) ||
             !weft__plan_same_index(u->kernel, a, weft__plan_arg_of(u, value)))
             return false;
     }
@@ -295,7 +297,7 @@ static weft_status try_in_place(plan *p, ir_sink *sink) {
     const ir_node *node = &p->ir->nodes[sink->node];
     int w = node->unit;
     sink->in_place = false;
-    if (w < 0 || node->pack >= 0 || node->kind == IR_PACK) return WEFT_OK;
+    if (w < 0 || node->pack.node >= 0 || node->kind == IR_PACK) return WEFT_OK;
     plan_unit *u = &p->units[w];
     if (u->kernel && (can_fault(p, u) || !same_index_of(p, u, sink->variable, sink->node))) return WEFT_OK;
     weft_heavy *heavy = u->heavy >= 0 ? p->ir->nodes[u->heavy].heavy : NULL;
@@ -303,8 +305,8 @@ static weft_status try_in_place(plan *p, ir_sink *sink) {
     if (heavy) {
         const int base = weft__heavy_class(heavy)->assigns ? weft__heavy_base(heavy) : -1;
         const ir_node *x = base < 0 ? NULL : &p->ir->nodes[p->ir->nodes[u->heavy].in[base].node];
-        updates = x && x->kind == IR_LEAF && x->tensor->storage == sink->variable->storage &&
-                  first_byte(x->tensor) == first_byte(sink->variable);
+        updates = x && x->kind == IR_LEAF && x->from.tensor->storage == sink->variable->storage &&
+                  first_byte(x->from.tensor) == first_byte(sink->variable);
         if (!updates && (can_fault(p, u) || weft__plan_heavy_reads(p, u, sink->variable))) return WEFT_OK;
     }
     bool *later = NULL;
@@ -464,14 +466,14 @@ static int leaf_of(plan *p, const weft_tensor *t) {
         leaf.offset = (int64_t)program->scalars.bytes;
         program->scalars.bytes += (scalar_bytes(t) + 15) & ~(size_t)15;
     }
-    if (!add_entry(p, &p->leaves, t, program->n_leaves)) return -1;
-    program->leaves[program->n_leaves] = leaf;
-    return program->n_leaves++;
+    if (!add_entry(p, &p->leaves, t, program->leaves.count)) return -1;
+    program->leaves.list[program->leaves.count] = leaf;
+    return program->leaves.count++;
 }
 
 /* The place of a leaf that has its entry. */
 static ir_place place_of_leaf(const plan *p, const weft_tensor *t) {
-    const program_leaf *leaf = &p->program->leaves[entry_of(&p->leaves, t)];
+    const program_leaf *leaf = &p->program->leaves.list[entry_of(&p->leaves, t)];
     bool storage = t->leaf == WEFT_LEAF_STORAGE;
     return (ir_place){leaf->slot, storage ? first_byte(t) : leaf->offset};
 }
@@ -482,19 +484,19 @@ static weft_status place_leaves(plan *p) {
     weft_program *program = p->program;
     size_t most = ir->sinks.count + 1;
     for (size_t n = 0; n < ir->n_nodes; n++) most += ir->nodes[n].kind == IR_LEAF;
-    program->leaves = weft__arena_alloc(&program->keep, most * sizeof *program->leaves);
+    program->leaves.list = weft__arena_alloc(&program->keep, most * sizeof *program->leaves.list);
     program->sink_leaf =
         weft__arena_alloc(&program->keep, (ir->sinks.count + 1) * sizeof *program->sink_leaf);
-    program->output_slots =
-        weft__arena_alloc(&program->keep, (ir->outputs.count + 1) * sizeof *program->output_slots);
-    if (!program->leaves || !program->sink_leaf || !program->output_slots) return weft__ir_failed(ir);
+    program->outputs.slots =
+        weft__arena_alloc(&program->keep, (ir->outputs.count + 1) * sizeof *program->outputs.slots);
+    if (!program->leaves.list || !program->sink_leaf || !program->outputs.slots) return weft__ir_failed(ir);
     program->commands.n_slots = SLOT_FIRST;
     program->commands.scalars = SLOT_SCALARS;
     WEFT_TRY(index_leaves(p));
     for (size_t n = 0; n < ir->n_nodes; n++) {
         if (!ir->nodes[n].live || ir->nodes[n].kind != IR_LEAF || ir->nodes[n].within >= 0) continue;
-        if (leaf_of(p, ir->nodes[n].tensor) < 0) return weft__ir_failed(ir);
-        ir->nodes[n].place = place_of_leaf(p, ir->nodes[n].tensor);
+        if (leaf_of(p, ir->nodes[n].from.tensor) < 0) return weft__ir_failed(ir);
+        ir->nodes[n].place = place_of_leaf(p, ir->nodes[n].from.tensor);
     }
     for (size_t s = 0; s < ir->sinks.count; s++) {
         ir_sink *sink = &ir->sinks.list[s];
@@ -504,10 +506,10 @@ static weft_status place_leaves(plan *p) {
         if (sink->in_place) ir->nodes[sink->node].place = place;
     }
     for (size_t i = 0; i < ir->outputs.count; i++) {
-        program->output_slots[i] = program->commands.n_slots++;
-        ir->nodes[ir->outputs.nodes[i]].place = (ir_place){program->output_slots[i], 0};
+        program->outputs.slots[i] = program->commands.n_slots++;
+        ir->nodes[ir->outputs.nodes[i]].place = (ir_place){program->outputs.slots[i], 0};
     }
-    program->n_outputs = ir->outputs.count;
+    program->outputs.count = ir->outputs.count;
     return WEFT_OK;
 }
 
@@ -520,9 +522,9 @@ static ir_place place_of(const plan *p, int n) {
         const ir_place piece = place_of(p, node->within);
         return (ir_place){piece.slot, piece.offset + node->imm_i * size};
     }
-    if (node->pack < 0) return node->place;
-    const ir_node *pack = &p->ir->nodes[node->pack];
-    ir_place place = place_of(p, node->pack);
+    if (node->pack.node < 0) return node->place;
+    const ir_node *pack = &p->ir->nodes[node->pack.node];
+    ir_place place = place_of(p, node->pack.node);
     const int i = p->part[n];
     place.offset += pack->offsets[i] * (int64_t)weft_dtype_size((weft_dtype)pack->dtype);
     return place;
@@ -535,7 +537,7 @@ static weft_status place_parts(plan *p) {
     if (!places || !p->part) return weft__ir_failed(ir);
     for (size_t n = 0; n < ir->n_nodes; n++)
         for (int i = ir->nodes[n].n_in - 1; ir->nodes[n].kind == IR_PACK && i >= 0; i--)
-            if (ir->nodes[ir->nodes[n].in[i].node].pack == (int)n) p->part[ir->nodes[n].in[i].node] = i;
+            if (ir->nodes[ir->nodes[n].in[i].node].pack.node == (int)n) p->part[ir->nodes[n].in[i].node] = i;
     for (size_t n = 0; n < ir->n_nodes; n++) places[n] = place_of(p, (int)n);
     for (size_t n = 0; n < ir->n_nodes; n++) ir->nodes[n].place = places[n];
     return WEFT_OK;

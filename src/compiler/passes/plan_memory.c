@@ -20,8 +20,8 @@ int weft__plan_holder(const plan *p, int n) {
     for (;;) {
         if (p->alias[n] >= 0)
             n = p->alias[n];
-        else if (p->ir->nodes[n].pack >= 0)
-            n = p->ir->nodes[n].pack;
+        else if (p->ir->nodes[n].pack.node >= 0)
+            n = p->ir->nodes[n].pack.node;
         else if (p->ir->nodes[n].within >= 0)
             n = p->ir->nodes[n].within;
         else
@@ -32,7 +32,8 @@ int weft__plan_holder(const plan *p, int n) {
 /* Does node n have a region of the arena? Call it after lifetimes are known. */
 static bool in_arena(const plan *p, int n) {
     const ir_node *node = &p->ir->nodes[n];
-    return node->live && node->stored && node->place.slot < 0 && node->pack < 0 && p->first_phase[n] >= 0;
+    return node->live && node->stored && node->place.slot < 0 && node->pack.node < 0 &&
+           p->first_phase[n] >= 0;
 }
 
 static void live_at(plan *p, int n, int phase) {
@@ -297,25 +298,25 @@ static weft_status place_arena(plan *p) {
     }
     if (zones && count) program->arena_bytes += ZONE;
     if (!zones) program->commands.arena_bytes = program->arena_bytes;
-    program->regions = placed;
-    program->n_regions = count;
+    program->regions.list = placed;
+    program->regions.count = count;
     return WEFT_OK;
 }
 
 /* The first value in a region names it. Aliases of this value come later. */
 weft_status weft__plan_name_regions(const plan *p) {
     const weft_ir *ir = p->ir;
-    program_region *regions = p->program->regions;
+    program_region *regions = p->program->regions.list;
     int *of = weft__arena_alloc(&p->ir->arena, (ir->n_nodes + 1) * sizeof *of); /* region + 1; 0: none */
     if (!of) return weft__ir_failed(p->ir);
-    for (int i = 0; i < p->program->n_regions; i++) of[p->region_nodes[i]] = i + 1;
+    for (int i = 0; i < p->program->regions.count; i++) of[p->region_nodes[i]] = i + 1;
     for (int n = 0; n < (int)ir->n_nodes; n++) {
         const ir_node *node = &ir->nodes[n];
         const int i = node->live && node->stored ? of[weft__plan_holder(p, n)] : 0;
         if (!i) continue;
         program_region *r = &regions[i - 1];
         if (node->kind == IR_PACK) r->kind = WEFT_MEMORY_GRADIENTS;
-        const bool gathered = node->kind == IR_HEAVY_OUT && node->tensor->leaf;
+        const bool gathered = node->kind == IR_HEAVY_OUT && node->from.tensor->leaf;
         if (node->unit < 0 || (r->command >= 0 && r->command <= p->units[node->unit].command)) continue;
         const uint8_t stage = p->units[node->unit].stage;
         r->command = p->units[node->unit].command;

@@ -51,7 +51,7 @@ static bool same_partition(const ir_cluster *x, const ir_cluster *y) {
 
 /* The space of a reduction whose last block is shorter. Such a reduction is always a fold. */
 static void space_of_blocks(const ir_node *reduce, ir_cluster *out) {
-    const int64_t *shape = reduce->shape_in; /* (1, block, row, column) */
+    const int64_t *shape = reduce->reduce.shape; /* (1, block, row, column) */
     *out = (ir_cluster){.row = true, .folds = 2, .heavy = -1, .rows = reduce->imm_i};
     out->rank = shape[3] > 1 ? 3 : 2;
     memcpy(out->shape, shape + 1, (size_t)out->rank * sizeof *shape);
@@ -64,8 +64,8 @@ void weft__space_of(const ir_node *reduce, ir_cluster *out) {
         space_of_blocks(reduce, out);
         return;
     }
-    *out = (ir_cluster){.row = true, .rank = reduce->rank_in, .axes = reduce->axes, .heavy = -1};
-    memcpy(out->shape, reduce->shape_in, (size_t)reduce->rank_in * sizeof *reduce->shape_in);
+    *out = (ir_cluster){.row = true, .rank = reduce->reduce.rank, .axes = reduce->reduce.axes, .heavy = -1};
+    memcpy(out->shape, reduce->reduce.shape, (size_t)reduce->reduce.rank * sizeof *reduce->reduce.shape);
     out->full = out->rows = 1;
     for (int i = 0; i < out->rank; i++) {
         out->full *= out->shape[i];

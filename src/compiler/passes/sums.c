@@ -17,10 +17,10 @@ static bool sums_axis(const ir_node *r, int axis, int64_t numel) {
     int64_t all = 1;
     bool kept = false;
     if (r->op != WEFT_OP_SUM || r->in[0].view >= 0 || r->imm_i) return false;
-    for (int d = 0; d < r->rank_in; d++) {
-        const bool reduced = r->axes >> d & 1u;
-        all *= r->shape_in[d];
-        if (r->shape_in[d] == 1) continue;
+    for (int d = 0; d < r->reduce.rank; d++) {
+        const bool reduced = r->reduce.axes >> d & 1u;
+        all *= r->reduce.shape[d];
+        if (r->reduce.shape[d] == 1) continue;
         if (axis < 0 ? reduced && kept : reduced != (d == axis)) return false;
         kept = kept || !reduced;
     }
@@ -33,10 +33,10 @@ static int summed(const weft_ir *ir, int n, bool *staged) {
     const ir_node *r = &ir->nodes[n], *first = r;
     if (r->kind != IR_REDUCE || !r->live || r->numel < 2) return -1;
     const ir_node *in = &ir->nodes[r->in[0].node];
-    *staged = in->kind == IR_REDUCE && in->rank_in == 4;
+    *staged = in->kind == IR_REDUCE && in->reduce.rank == 4;
     if (*staged) { /* (1, blocks, block, columns) -> (1, blocks, columns) -> columns */
         first = in;
-        if (first->users != 1 || first->shape_in[0] != 1 || first->shape_in[3] != r->numel ||
+        if (first->users != 1 || first->reduce.shape[0] != 1 || first->reduce.shape[3] != r->numel ||
             !sums_axis(r, -1, first->numel))
             return -1;
     }
@@ -135,8 +135,8 @@ static void sums_take(weft_ir *ir, int n, int h) {
     sum->kind = IR_HEAVY_OUT;
     sum->in[0] = (ir_edge){h, -1};
     sum->imm_i = 1;
-    sum->path = heavy->path;
-    sum->serial = heavy->serial;
+    sum->from.path = heavy->from.path;
+    sum->from.serial = heavy->from.serial;
 }
 
 static bool open_search(weft_ir *ir, search *s) {

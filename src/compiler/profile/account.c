@@ -29,12 +29,12 @@ static bool alive(const program_region *r, int phase) { return r->first <= phase
 static int peak_of(const weft_program *program) {
     int64_t most = -1;
     int peak = 0;
-    for (int i = 0; i < program->n_regions; i++) {
-        const int phase = program->regions[i].first;
+    for (int i = 0; i < program->regions.count; i++) {
+        const int phase = program->regions.list[i].first;
         int64_t bytes = 0;
         if (phase == peak && most >= 0) continue;
-        for (int k = 0; k < program->n_regions; k++)
-            bytes += alive(&program->regions[k], phase) ? program->regions[k].bytes : 0;
+        for (int k = 0; k < program->regions.count; k++)
+            bytes += alive(&program->regions.list[k], phase) ? program->regions.list[k].bytes : 0;
         if (bytes > most) most = bytes, peak = phase;
     }
     return peak;
@@ -75,8 +75,8 @@ const char *weft__account_name(const weft_program *program, const program_region
 int weft__account_largest(const weft_program *program, const program_region **largest, int most) {
     const int peak = peak_of(program);
     int count = 0;
-    for (int i = 0; i < program->n_regions; i++) {
-        const program_region *r = &program->regions[i];
+    for (int i = 0; i < program->regions.count; i++) {
+        const program_region *r = &program->regions.list[i];
         if (!alive(r, peak)) continue;
         int at = count < most ? count++ : most;
         for (; at > 0 && largest[at - 1]->bytes < r->bytes; at--)
@@ -141,8 +141,8 @@ weft_status weft__account(const weft_program *program, weft_memory_plan *plan) {
     uint64_t sum = 0;
     int count = 0;
     plan->work = (uint64_t)program->arena_bytes;
-    for (int i = 0; i < program->n_regions; i++) {
-        const program_region *r = &program->regions[i];
+    for (int i = 0; i < program->regions.count; i++) {
+        const program_region *r = &program->regions.list[i];
         if (!alive(r, peak)) continue;
         plan->kinds[r->kind] += (uint64_t)r->bytes;
         sum += (uint64_t)r->bytes;

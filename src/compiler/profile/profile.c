@@ -129,8 +129,8 @@ static weft_status add_commands(weft_profile *p, const weft_program *program) {
 
 /* Finds the program's number in this profile. Adds the program at its first run. */
 static weft_status number_of(weft_profile *p, weft_program *program, size_t *number) {
-    *number = program->profile_number;
-    if (program->profile == p->number) return WEFT_OK;
+    *number = program->profile.number;
+    if (program->profile.last == p->number) return WEFT_OK;
     if (!weft__grow(p->ctx, &p->programs, &p->program_capacity, p->n_programs, sizeof *p->programs))
         return weft__fail_oom(p->ctx, sizeof *p->programs, "a profile");
     profile_program added = {.first = p->n_commands, .count = program->commands.count};
@@ -139,8 +139,8 @@ static weft_status number_of(weft_profile *p, weft_program *program, size_t *num
         p->n_commands = added.first;
         return status;
     }
-    *number = program->profile_number = p->n_programs++;
-    program->profile = p->number;
+    *number = program->profile.number = p->n_programs++;
+    program->profile.last = p->number;
     p->programs[*number] = added;
     return WEFT_OK;
 }

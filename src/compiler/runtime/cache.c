@@ -10,14 +10,14 @@ static weft_program **bucket(weft_compiler *compiler, weft_hash key) {
 }
 
 static void unlink_program(weft_compiler *compiler, weft_program *program) {
-    *(program->prev ? &program->prev->next : &compiler->newest) = program->next;
-    *(program->next ? &program->next->prev : &compiler->oldest) = program->prev;
+    *(program->links.prev ? &program->links.prev->links.next : &compiler->newest) = program->links.next;
+    *(program->links.next ? &program->links.next->links.prev : &compiler->oldest) = program->links.prev;
 }
 
 static void link_first(weft_compiler *compiler, weft_program *program) {
-    program->prev = NULL;
-    program->next = compiler->newest;
-    *(compiler->newest ? &compiler->newest->prev : &compiler->oldest) = program;
+    program->links.prev = NULL;
+    program->links.next = compiler->newest;
+    *(compiler->newest ? &compiler->newest->links.prev : &compiler->oldest) = program;
     compiler->newest = program;
 }
 
@@ -26,7 +26,7 @@ weft_program *weft__cache_find(weft_compiler *compiler, weft_hash key) {
     if (!program || !weft__hash_equal(program->key, key)) {
         if (!compiler->table) return NULL;
         program = *bucket(compiler, key);
-        while (program && !weft__hash_equal(program->key, key)) program = program->chain;
+        while (program && !weft__hash_equal(program->key, key)) program = program->links.chain;
         if (!program) return NULL;
         unlink_program(compiler, program);
         link_first(compiler, program);
@@ -37,8 +37,8 @@ weft_program *weft__cache_find(weft_compiler *compiler, weft_hash key) {
 
 static void cache_drop(weft_compiler *compiler, weft_program *program) {
     weft_program **at = bucket(compiler, program->key);
-    while (*at != program) at = &(*at)->chain;
-    *at = program->chain;
+    while (*at != program) at = &(*at)->links.chain;
+    *at = program->links.chain;
     unlink_program(compiler, program);
     compiler->count--;
     weft__program_free(program);
@@ -50,7 +50,7 @@ bool weft__cache_add(weft_compiler *compiler, weft_program *program) {
         return false;
     if (compiler->count == CACHE_LIMIT) cache_drop(compiler, compiler->oldest);
     weft_program **at = bucket(compiler, program->key);
-    program->chain = *at;
+    program->links.chain = *at;
     *at = program;
     link_first(compiler, program);
     compiler->count++;

@@ -165,8 +165,8 @@ static void add_leaves(weft_context *ctx, const weft_walk *walk, const weft_prog
     const weft_buffer *arena = ctx->compiler->arena;
     uint64_t has = arena ? arena->bytes : 0, mark = ++ctx->visit;
     plan->pending = plan->work > has ? plan->work - has : 0;
-    for (int i = 0; i < program->n_leaves; i++) {
-        const program_leaf *leaf = &program->leaves[i];
+    for (int i = 0; i < program->leaves.count; i++) {
+        const program_leaf *leaf = &program->leaves.list[i];
         const weft_tensor *t = leaf->fixed ? leaf->fixed : walk->leaves[leaf->walk];
         if (t->leaf != WEFT_LEAF_STORAGE || t->storage->mark == mark) continue;
         t->storage->mark = mark;

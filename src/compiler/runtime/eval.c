@@ -318,17 +318,17 @@ weft_tensor *weft_to(weft_tensor *t, weft_context *ctx) {
 /* Takes hold of a new program's leaves, variables and outputs, and gives the outputs their storages. */
 static weft_status hold(weft_program *program, weft_tensor *const *outputs, size_t n_outputs) {
     weft_context *ctx = program->ctx;
-    program->prev = NULL;
-    program->next = ctx->compiler->by_hand;
-    if (program->next) program->next->prev = program;
+    program->links.prev = NULL;
+    program->links.next = ctx->compiler->by_hand;
+    if (program->links.next) program->links.next->links.prev = program;
     ctx->compiler->by_hand = program;
-    program->held =
-        weft__array(ctx, (size_t)program->n_leaves + n_outputs + program->n_sinks + 1, sizeof *program->held);
-    program->outputs = weft__array(ctx, n_outputs + 1, sizeof *program->outputs);
-    if (!program->held || !program->outputs)
+    program->held = weft__array(ctx, (size_t)program->leaves.count + n_outputs + program->n_sinks + 1,
+                                sizeof *program->held);
+    program->results = weft__array(ctx, n_outputs + 1, sizeof *program->results);
+    if (!program->held || !program->results)
         return weft__fail_oom(ctx, n_outputs * sizeof *outputs, "a program");
-    for (int i = 0; i < program->n_leaves; i++) /* before the outputs release them */
-        weft__node_hold(program->held[program->n_held++] = program->leaves[i].fixed);
+    for (int i = 0; i < program->leaves.count; i++) /* before the outputs release them */
+        weft__node_hold(program->held[program->n_held++] = program->leaves.list[i].fixed);
     for (size_t i = 0; i < program->n_sinks; i++) {
         weft__node_hold(program->held[program->n_held++] = program->sinks[i].variable);
         weft__assignments_forget(ctx, program->sinks[i].variable->storage); /* now the program assigns */
@@ -338,7 +338,7 @@ static weft_status hold(weft_program *program, weft_tensor *const *outputs, size
     for (size_t i = 0; i < n_outputs; i++) {
         weft__node_settle(outputs[i], storages[i]);
         weft__recipe_forget(outputs[i]); /* later runs compute other values */
-        program->outputs[i] = outputs[i];
+        program->results[i] = outputs[i];
         weft__node_hold(program->held[program->n_held++] = outputs[i]);
     }
     weft__free(ctx, storages);
@@ -385,19 +385,20 @@ weft_status weft_program_run(weft_program *program) {
 }
 
 bool weft__program_random(const weft_program *program) {
-    for (int i = 0; i < program->n_leaves; i++) {
-        const weft_tensor *leaf = program->leaves[i].fixed;
+    for (int i = 0; i < program->leaves.count; i++) {
+        const weft_tensor *leaf = program->leaves.list[i].fixed;
         if (!leaf || leaf->leaf == WEFT_LEAF_RANDOM) return true;
     }
     return false;
 }
 
 bool weft__program_scalar_get(const weft_program *program, size_t i, weft__program_scalar *scalar) {
-    for (int k = 0; k < program->n_leaves; k++) {
-        const weft_tensor *leaf = program->leaves[k].fixed;
+    for (int k = 0; k < program->leaves.count; k++) {
+        const weft_tensor *leaf = program->leaves.list[k].fixed;
         if (!leaf || leaf->leaf == WEFT_LEAF_STORAGE || i-- > 0) continue;
-        *scalar = (weft__program_scalar){
-            .tensor = leaf, .offset = program->leaves[k].offset, .random = leaf->leaf == WEFT_LEAF_RANDOM};
+        *scalar = (weft__program_scalar){.tensor = leaf,
+                                         .offset = program->leaves.list[k].offset,
+                                         .random = leaf->leaf == WEFT_LEAF_RANDOM};
         if (scalar->random)
             weft__random_write(program->ctx, leaf, program->ctx->random.step, (char *)scalar->key);
         return true;
@@ -407,28 +408,30 @@ bool weft__program_scalar_get(const weft_program *program, size_t i, weft__progr
 
 weft_status weft__run_times(weft_program *program, const weft__ahead *ahead, int times) {
     weft_context *ctx = program->ctx;
-    weft_storage *few[16] = {NULL}, **storages = program->n_outputs <= 16
-                                                     ? few
-                                                     : weft__array(ctx, program->n_outputs, sizeof *storages);
-    if (!storages) return weft__fail_oom(ctx, program->n_outputs * sizeof *storages, "a run");
-    for (size_t i = 0; i < program->n_outputs; i++) storages[i] = program->outputs[i]->storage;
+    weft_storage *few[16] = {NULL},
+                 **storages = program->outputs.count <= 16
+                                  ? few
+                                  : weft__array(ctx, program->outputs.count, sizeof *storages);
+    if (!storages) return weft__fail_oom(ctx, program->outputs.count * sizeof *storages, "a run");
+    for (size_t i = 0; i < program->outputs.count; i++) storages[i] = program->results[i]->storage;
     weft_status status = weft__program_run(program, NULL, storages, ahead, times);
     if (storages != few) weft__free(ctx, storages);
     if (status != WEFT_OK) return status;
     ctx->epoch++; /* nodes recorded before that read outputs or variables are stale now */
     for (size_t i = 0; i < program->n_sinks; i++)
         program->sinks[i].variable->storage->write_epoch = ctx->epoch;
-    for (size_t i = 0; i < program->n_outputs; i++) program->outputs[i]->storage->write_epoch = ctx->epoch;
+    for (size_t i = 0; i < program->outputs.count; i++)
+        program->results[i]->storage->write_epoch = ctx->epoch;
     return WEFT_OK;
 }
 
 void weft_program_free(weft_program *program) {
     if (!program) return;
     weft_context *ctx = program->ctx;
-    if (program->next) program->next->prev = program->prev;
-    *(program->prev ? &program->prev->next : &ctx->compiler->by_hand) = program->next;
+    if (program->links.next) program->links.next->links.prev = program->links.prev;
+    *(program->links.prev ? &program->links.prev->links.next : &ctx->compiler->by_hand) = program->links.next;
     for (size_t i = 0; i < program->n_held; i++) weft__node_let_go(program->held[i]);
     weft__free(ctx, program->held);
-    weft__free(ctx, program->outputs);
+    weft__free(ctx, program->results);
     weft__program_free(program);
 }

@@ -67,7 +67,7 @@ size_t weft__program_print(const weft_program *program, int what, char *buffer, 
         "program: %zu nodes, %d commands, %zu kernels, %zu copies, arena %lld bytes, %d leaves, %zu outputs, "
         "%zu assignments\n",
         program->n_nodes, program->commands.count, program->n_kernels, program->n_copies,
-        (long long)program->arena_bytes, program->n_leaves, program->n_outputs, program->n_sinks);
+        (long long)program->arena_bytes, program->leaves.count, program->outputs.count, program->n_sinks);
     for (int i = 0; (what & DEBUG_PLAN) && i < program->commands.count; i++)
         say_command(&t, &program->commands.list[i], i);
     for (int i = 0; (what & DEBUG_KERNELS) && i < program->commands.count; i++) {

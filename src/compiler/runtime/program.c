@@ -119,8 +119,8 @@ void weft__program_free(weft_program *program) {
 /* Puts the buffers of leaves and outputs into their slots, and the scalars of this run into their row. */
 static weft_status bind(weft_program *program, const weft_walk *walk, weft_storage *const *outputs) {
     weft_context *ctx = program->ctx;
-    for (int i = 0; i < program->n_leaves; i++) {
-        const program_leaf *leaf = &program->leaves[i];
+    for (int i = 0; i < program->leaves.count; i++) {
+        const program_leaf *leaf = &program->leaves.list[i];
         const weft_tensor *t = weft__program_leaf(program, walk, i);
         if (t->leaf == WEFT_LEAF_STORAGE) {
             if (!t->storage->buffer) WEFT_TRY(weft__memory_for(ctx, weft__storage_place(ctx, t->storage), t));
@@ -129,8 +129,8 @@ static weft_status bind(weft_program *program, const weft_walk *walk, weft_stora
             weft__scalar_write(ctx, t, ctx->random.step, program->scalars.now + leaf->offset);
         }
     }
-    for (size_t i = 0; i < program->n_outputs; i++)
-        program->slots[program->output_slots[i]] = outputs[i]->buffer;
+    for (size_t i = 0; i < program->outputs.count; i++)
+        program->slots[program->outputs.slots[i]] = outputs[i]->buffer;
     return WEFT_OK;
 }
 

@@ -61,10 +61,11 @@ static weft_status send_first(weft_program *program) {
 /* Writes the row of the run that is `runs` runs after the next one. */
 static void write_row(const weft_program *program, const weft_walk *walk, int runs, char *to) {
     const weft_context *ctx = program->ctx;
-    for (int i = 0; i < program->n_leaves; i++) {
+    for (int i = 0; i < program->leaves.count; i++) {
         const weft_tensor *t = weft__program_leaf(program, walk, i);
         if (t->leaf != WEFT_LEAF_STORAGE)
-            weft__scalar_write(ctx, t, ctx->random.step + (uint64_t)runs, to + program->leaves[i].offset);
+            weft__scalar_write(ctx, t, ctx->random.step + (uint64_t)runs,
+                               to + program->leaves.list[i].offset);
     }
 }
 

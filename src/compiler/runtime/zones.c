@@ -36,14 +36,14 @@ static weft_status check_zone(const weft_program *program, const program_region 
 }
 
 static weft_status check_all(const weft_program *program, const char *arena) {
-    int64_t end = 0;                               /* of the region before */
-    for (int i = 0; i < program->n_regions; i++) { /* they are sorted by offset */
-        const program_region *r = &program->regions[i];
+    int64_t end = 0;                                   /* of the region before */
+    for (int i = 0; i < program->regions.count; i++) { /* they are sorted by offset */
+        const program_region *r = &program->regions.list[i];
         WEFT_TRY(check_zone(program, i ? r - 1 : r, arena + end, (size_t)(r->offset - end),
                             i ? "beyond" : "before the start or beyond"));
         end = r->offset + r->bytes;
     }
-    const program_region *last = &program->regions[program->n_regions - 1];
+    const program_region *last = &program->regions.list[program->regions.count - 1];
     return check_zone(program, last, arena + end, (size_t)(program->arena_bytes - end), "beyond");
 }
 

@@ -50,6 +50,12 @@ static void cpu_describe(const weft_device_module *module, int i, weft_device_de
 static weft_status cpu_open(const weft_device_module *module, weft_context *ctx, const char *selector,
                             const weft_open_options *options, weft_device **device) {
     (void)selector;
+    if (weft__cpu_isa_lacks())
+        return weft__fail(
+            ctx, WEFT_ERR_UNSUPPORTED,
+            "cpu: this build runs only on processors with %s, such as that of the machine where 'make "
+            "demo' made it: run 'make' there or here, which builds for all processors",
+            weft__cpu_isa_lacks());
     weft_cpu_device *d = weft__zalloc(ctx, sizeof *d);
     if (!d) return weft__fail_oom(ctx, sizeof *d, "the cpu device");
     d->base.ops = module->ops;

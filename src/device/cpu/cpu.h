@@ -24,6 +24,8 @@ typedef struct weft_cpu_work {
 typedef enum weft_cpu_isa { WEFT_ISA_BASELINE, WEFT_ISA_AVX2, WEFT_ISA_AVX512 } weft_cpu_isa;
 weft_cpu_isa weft__cpu_isa(void);
 const char *weft__cpu_isa_name(weft_cpu_isa isa);
+/* Returns the instruction set that the build needs and the machine lacks, or NULL: -DWEFT_NATIVE=ON. */
+const char *weft__cpu_isa_lacks(void);
 /* Returns true if WEFT_CPU_ISA is unset or names an instruction set. */
 bool weft__cpu_isa_known(void);
 

@@ -1,12 +1,11 @@
 /* The components of CUDA, and whether each is installed. No component is needed to answer.
- * Must not know: what a piece does. Read next: driver/devices.c, docs/devices.md. */
+ * Must not know: what a piece does. Read next: devices.c, docs/devices.md. */
 #include <stdio.h>
 #include <string.h>
 
 #include "device/cuda/cuda.h"
-#include "device/cuda/dnn/dnn.h"
-#include "device/cuda/nccl/nccl.h"
 #include "device/cuda/nvml/nvml.h"
+#include "device/cuda/nvrtc.h"
 
 static const char *find_driver(char text[WEFT_COMPONENT_TEXT]) {
     const char *why = weft__cuda_open_library();

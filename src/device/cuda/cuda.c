@@ -1,8 +1,7 @@
 /* The CUDA device: its libraries, and its module.
- * Must not know: what kernels compute. Read next: driver/open.c, run.c, gpu/backend/backend.h. */
+ * Must not know: what kernels compute. Read next: gpu/driver/open.c, gpu/driver/run.c, gpu/backend/backend.h.
+ */
 #include "device/cuda/cuda.h"
-#include "device/cuda/nccl/link.h"
-#include "device/cuda/nccl/nccl.h"
 #include "device/cuda/nvml/nvml.h"
 
 /* ---- open and close ---- */
@@ -16,23 +15,20 @@ static void close_context(weft_gpu_device *device) {
     weft__cuda *d = weft__cuda_of_gpu(device);
     if (d->context && weft__cuda_enter(d) == 0) {
         weft__dnn_close(d);
-        weft__blas_close(d);
         weft__cuda_leave(d);
     }
-    weft__nccl_exchanges_close(d);
     weft__cuda_close(device);
 }
 
 /* Asks the libraries in turn. Each handles its own kinds of operation. */
 static weft_status offer(weft_gpu_device *device, weft_launches *launches, const weft_command *command) {
-    WEFT_TRY(weft__nccl_offer_exchange(weft__cuda_of_gpu(device), launches, command));
-    WEFT_TRY(weft__blas_offer(weft__cuda_of_gpu(device), launches, command));
+    WEFT_TRY(weft__cuda_offer(device, launches, command));
     return weft__dnn_offer(weft__cuda_of_gpu(device), launches, command);
 }
 
 static const weft_gpu_backend backend = {
     .devices = &weft__cuda_kind,
-    .device_bytes = sizeof(weft__cuda),
+    .device_bytes = sizeof(weft__cuda_card),
     .no_memory = CUDA_ERROR_OUT_OF_MEMORY,
     .lost = CUDA_ERROR_DEVICE_UNAVAILABLE,
     .open = open_context,
@@ -48,10 +44,6 @@ static const weft_gpu_backend backend = {
 
 /* ---- module ---- */
 
-static bool takes(weft_device *device, const weft_heavy *heavy) {
-    return weft__gpu_device_takes(device, heavy) && weft__blas_suits(weft__cuda_of(device), heavy);
-}
-
 static bool telemetry(const weft_device *device, weft_telemetry *to) {
     const weft__cuda_found *found = ((const weft__cuda *)device)->found;
     return found->bus[0] && weft__nvml_read(found->bus, to);
@@ -66,7 +58,7 @@ static const weft_device_ops ops = {
     WEFT_GPU_OPS,
     .name = "cuda",
     .extras = &extras,
-    .takes = takes,
+    .takes = weft__cuda_takes,
 };
 
 const weft_device_module weft__device_cuda = {

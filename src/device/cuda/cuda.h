@@ -1,84 +1,26 @@
-/* An open card of CUDA, shared by the files of this folder, or of HIP, which uses them, too (device/hip).
- * Must not know: graphs, layers. Read next: gpu/backend/backend.h, cuda.c (device), driver/transfer.c
- * (memory), driver/compile.c, run.c (programs). */
+/* What CUDA adds to gpu/driver: its libraries, its cards and cuDNN.
+ * Must not know: graphs, layers. Read next: cuda.c (device), devices.h (cards), dnn/dnn_heavy.h. */
 #ifndef WEFT_DEVICE_CUDA_CUDA_H
 #define WEFT_DEVICE_CUDA_CUDA_H
 
-#include "device/cuda/blas/blas.h"
-#include "device/cuda/driver/devices.h"
+#include "device/cuda/devices.h"
 #include "device/cuda/dnn/dnn_heavy.h"
 #include "device/cuda/hooks.h"
-#include "device/gpu/backend/executable.h"
+#include "device/gpu/driver/driver.h"
+#include "device/gpu/driver/nccl/nccl.h"
 
-typedef struct weft__cuda_buffer {
-    weft_gpu_buffer gpu;
-    /* For a buffer that receives large uploads over the stream of copies. Both are NULL before the first
-     * one. */
-    CUevent filled; /* the upload is complete */
-    CUevent used;   /* the last run that used the buffer is complete */
-    bool filling;   /* the main stream has not waited for `filled` yet */
-} weft__cuda_buffer;
-
-typedef struct weft__cuda {
-    weft_gpu_device gpu;
-    const weft__cuda_found *found;
-    const weft__cuda_functions *cu; /* of the card's driver */
-    char options[WEFT_NVRTC_WORDS]; /* of its compiler */
-    CUcontext context;
-    CUstream stream; /* the main stream: everything except large uploads, in order */
-    CUstream copies; /* the stream of large uploads */
-    CUstream beside; /* the stream of exchanges with other processes, made at the first link; else NULL */
-    struct weft__cuda_exchange *exchanges; /* nccl/exchange.c */
-    char *landing;                         /* pinned memory for downloads; NULL: there is none */
-    bool lost;
-    weft__blas_state blas;
-    bool fast; /* sums may be added in any order */
+/* An open card. */
+typedef struct weft__cuda_card {
+    weft__cuda driver;
     weft_dnn dnn;
-    char said[200]; /* message of the library whose call failed last; it replaces the driver's. "": none */
-    weft_status reported; /* of a call that failed and has reported why; else WEFT_OK */
-} weft__cuda;
+} weft__cuda_card;
 
-static inline weft__cuda *weft__cuda_of(weft_device *device) { return (weft__cuda *)device; }
-/* The same for the functions of a backend. */
-static inline weft__cuda *weft__cuda_of_gpu(weft_gpu_device *device) { return (weft__cuda *)device; }
+static inline weft_dnn *weft__dnn_of(weft__cuda *d) { return &((weft__cuda_card *)d)->dnn; }
 
-/* Make the card's context current in this thread, and restore the previous one. Every driver call is between
- * the two. So other users of CUDA in the thread find their own context. */
-static inline CUresult weft__cuda_enter(weft__cuda *d) { return (CUresult)weft__gpu_enter(&d->gpu); }
-static inline void weft__cuda_leave(weft__cuda *d) { weft__gpu_leave(&d->gpu); }
+/* ---- blas.c, nccl.c ---- */
 
-static inline weft_status weft__cuda_fail(weft__cuda *d, CUresult error, const char *what) {
-    return weft__gpu_fail(&d->gpu, (int)error, what);
-}
-
-/* ---- driver/open.c: for weft_gpu_backend and weft_device_extras ---- */
-
-weft_status weft__cuda_open(weft_gpu_device *device, const weft_open_options *options);
-void weft__cuda_drain(weft_gpu_device *device);
-void weft__cuda_close(weft_gpu_device *device);
-int weft__cuda_push(weft_gpu_device *device);
-void weft__cuda_pop(weft_gpu_device *device);
-weft_gpu_trouble weft__cuda_explain(weft_gpu_device *device, int error, char message[WEFT_GPU_MESSAGE]);
-uint64_t weft__cuda_memory_free(weft_device *device);
-
-/* ---- driver/transfer.c ---- */
-
-extern const weft_gpu_memory_functions weft__cuda_memory;
-
-/* Call these before and after a use of a buffer in the main stream. The use waits for uploads of the other
- * stream, and later uploads wait for the use. */
-CUresult weft__cuda_before_use(weft__cuda *d, weft__cuda_buffer *buffer);
-CUresult weft__cuda_after_use(weft__cuda *d, weft__cuda_buffer *buffer);
-/* Copies and waits; for copies that happen once. */
-CUresult weft__cuda_put(weft__cuda *d, CUdeviceptr to, const void *from, size_t bytes);
-
-/* ---- driver/compile.c ---- */
-
-void weft__cuda_compiler_open(weft__cuda *d);
-
-/* ---- run.c ---- */
-
-extern const weft_gpu_program_functions weft__cuda_program;
+extern weft_blas weft__cublas;
+extern weft_nccl weft__nccl;
 
 /* ---- components.c ---- */
 

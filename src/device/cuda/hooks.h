@@ -1,4 +1,4 @@
-/* What tests change of the CUDA device, in addition to gpu/backend/hooks.h.
+/* What tests change of the CUDA device, in addition to gpu/backend/hooks.h and gpu/driver/hooks.h.
  * Must not know: the driver. Read next: cuda.h. */
 #ifndef WEFT_DEVICE_CUDA_HOOKS_H
 #define WEFT_DEVICE_CUDA_HOOKS_H
@@ -6,8 +6,6 @@
 typedef struct weft__cuda_hooks {
     const char *library; /* opened instead of the system's driver; NULL: the system's */
     const char *missing; /* this function is reported as missing */
-    int plain;           /* runs of a program before it becomes a graph, + 1; 0: default */
-    double call_worth;   /* multiplications from which on cuBLASLt computes a matmul; 0: default */
     int64_t dnn_memory;  /* bytes that cuDNN's backward pass may use; 0: default */
     double dnn_seconds;  /* that the choice of cuDNN's engines may take; 0: default */
 } weft__cuda_hooks;

@@ -4,11 +4,9 @@
  * drivers. Read next: gpu/card/card.h, device/null/null.c. */
 #include <stdio.h>
 
-#include "device/cuda/blas/blas.h"
 #include "device/cuda/cuda.h"
 #include "device/cuda/dnn/dnn_attention.h"
-#include "device/cuda/dnn/dnn_heavy.h"
-#include "device/cuda/run.h"
+#include "device/gpu/driver/run.h"
 #include "device/gpu/card/card.h"
 #include "device/gpu/gpu.h"
 

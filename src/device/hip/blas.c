@@ -1,6 +1,7 @@
-/* hipBLASLt, AMD's library of matmuls, in the form of cuBLASLt. So cuda/blas serves both. blas.def has the
- * functions that are the same in both, and the numbers that differ. The form of hipBLASLt has not changed
- * from ROCm 6.1 to 7.1. Must not know: matmuls. Read next: cuda/blas/blas.h, docs/design/047-hipblaslt.md. */
+/* hipBLASLt, AMD's library of matmuls, in the form of cuBLASLt. So gpu/driver/blas serves both. blas.def has
+ * the functions that are the same in both, and the numbers that differ. The form of hipBLASLt has not changed
+ * from ROCm 6.1 to 7.1. Must not know: matmuls. Read next: gpu/driver/blas/blas.h,
+ * docs/design/047-hipblaslt.md. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,7 @@ enum { OLDEST = 700, TOO_NEW = 20000, ALIGNMENT = 16, WORKSPACE = 32 << 20, REVI
 static struct {
     weft__blas_functions as_cuda;
 #define BLAS_HIP(result, name, arguments) result(*name) arguments;
-#include "device/cuda/blas/blas.def"
+#include "device/gpu/driver/blas/blas.def"
 #undef BLAS_HIP
 } hipblas;
 
@@ -33,7 +34,7 @@ static int hip_blas_number(number_kind kind, unsigned constant) {
         int hip;
     } numbers[] = {
 #define BLAS_NUMBER(kind, name, hip, value) {kind, name, value},
-#include "device/cuda/blas/blas.def"
+#include "device/gpu/driver/blas/blas.def"
 #undef BLAS_NUMBER
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -43,7 +44,7 @@ static int hip_blas_number(number_kind kind, unsigned constant) {
 
 enum {
 #define BLAS_STATUS(name, value) name = (value),
-#include "device/cuda/blas/blas.def"
+#include "device/gpu/driver/blas/blas.def"
 #undef BLAS_STATUS
 };
 
@@ -52,7 +53,7 @@ static const char *status_name(unsigned status) {
 #define BLAS_STATUS(name, value)                                                                             \
     case name:                                                                                               \
         return #name;
-#include "device/cuda/blas/blas.def"
+#include "device/gpu/driver/blas/blas.def"
 #undef BLAS_STATUS
     default: return "an unknown status";
     }
@@ -136,7 +137,7 @@ static bool serves(int of, const char *arch) {
         int oldest;
     } served[] = {
 #define BLAS_ARCH(name, version) {#name, version},
-#include "device/cuda/blas/blas.def"
+#include "device/gpu/driver/blas/blas.def"
 #undef BLAS_ARCH
     };
     const size_t n = strcspn(arch, ":");
@@ -203,7 +204,7 @@ static const weft_shared_symbol wanted[] = {
     {#hip, (size_t)((char *)&hipblas.as_cuda.name - (char *)&hipblas)},
 #define BLAS_ADAPTED(result, name, arguments)
 #define BLAS_HIP(result, name, arguments) {#name, (size_t)((char *)&hipblas.name - (char *)&hipblas)},
-#include "device/cuda/blas/blas.def"
+#include "device/gpu/driver/blas/blas.def"
 #undef BLAS_FUNCTION
 #undef BLAS_ADAPTED
 #undef BLAS_HIP

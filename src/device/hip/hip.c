@@ -1,23 +1,7 @@
 /* The HIP device: its module. All of them are those of CUDA's driver. hipBLASLt computes
  * matmuls, and RCCL adds the gradients of several cards. Weft's own kernels compute convolutions and
- * attention. Must not know: what kernels compute. Read next: hip.h, cuda/driver/open.c, cuda/run.c. */
-#include "device/cuda/nccl/link.h"
+ * attention. Must not know: what kernels compute. Read next: hip.h, gpu/driver/open.c, gpu/driver/run.c. */
 #include "device/hip/hip.h"
-
-static void hip_close(weft_gpu_device *device) {
-    weft__cuda *d = weft__cuda_of_gpu(device);
-    if (d->context && weft__cuda_enter(d) == 0) {
-        weft__blas_close(d);
-        weft__cuda_leave(d);
-    }
-    weft__nccl_exchanges_close(d);
-    weft__cuda_close(device);
-}
-
-static weft_status hip_offer(weft_gpu_device *device, weft_launches *launches, const weft_command *command) {
-    WEFT_TRY(weft__nccl_offer_exchange(weft__cuda_of_gpu(device), launches, command));
-    return weft__blas_offer(weft__cuda_of_gpu(device), launches, command);
-}
 
 static const weft_gpu_backend backend = {
     .devices = &weft__hip_kind,
@@ -26,18 +10,14 @@ static const weft_gpu_backend backend = {
     .lost = CUDA_ERROR_DEVICE_UNAVAILABLE,
     .open = weft__cuda_open,
     .drain = weft__cuda_drain,
-    .close = hip_close,
+    .close = weft__cuda_close,
     .enter = weft__cuda_push,
     .leave = weft__cuda_pop,
     .explain = weft__cuda_explain,
-    .offer = hip_offer,
+    .offer = weft__cuda_offer,
     .memory = &weft__cuda_memory,
     .program = &weft__cuda_program,
 };
-
-static bool hip_takes(weft_device *device, const weft_heavy *heavy) {
-    return weft__gpu_device_takes(device, heavy) && weft__blas_suits(weft__cuda_of(device), heavy);
-}
 
 static const weft_device_extras extras = {
     WEFT_GPU_EXTRAS,       .memory_free = weft__cuda_memory_free, .set_timing = weft__gpu_set_timing,
@@ -48,7 +28,7 @@ static const weft_device_ops ops = {
     WEFT_GPU_OPS,
     .name = "hip",
     .extras = &extras,
-    .takes = hip_takes,
+    .takes = weft__cuda_takes,
 };
 
 static const weft_device_alias aliases[] = {{"rocm", ""}, {NULL, NULL}};

@@ -1,11 +1,11 @@
-/* AMD's cards by HIP, which is CUDA under other names: device/cuda/driver and cuda/run.c serve both. This
+/* AMD's cards by HIP, which is CUDA under other names: device/gpu/driver serves both. This
  * folder has what differs. Must not know: what kernels compute. Read next: library.c (runtime and compiler),
  * adapt.c (functions that differ), blas.c (hipBLASLt), devices.c (cards), hip.c (device), docs/devices.md. */
 #ifndef WEFT_DEVICE_HIP_HIP_H
 #define WEFT_DEVICE_HIP_HIP_H
 
-#include "device/cuda/cuda.h"
-#include "device/cuda/nccl/nccl.h"
+#include "device/gpu/driver/driver.h"
+#include "device/gpu/driver/nccl/nccl.h"
 
 typedef struct hip_dim {
     unsigned x, y, z;

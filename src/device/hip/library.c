@@ -68,7 +68,7 @@ void *weft__hip_search(const weft_shared_library *l, char path[WEFT_LIBRARY_PATH
 static const weft_shared_symbol wanted[] = {
 #define CUDA_FUNCTION(name, hip, arguments) {#hip, offsetof(weft__hip_functions, cu.name)},
 #define CUDA_ADAPTED(name, arguments)
-#include "device/cuda/driver/cuda.def"
+#include "device/gpu/driver/cuda.def"
 #undef CUDA_FUNCTION
 #undef CUDA_ADAPTED
 #define HIP_FUNCTION(result, name, arguments) {#name, offsetof(weft__hip_functions, name)},
@@ -139,7 +139,7 @@ static const char *const compiler_files[] = {"libhiprtc.so"};
 static const weft_shared_symbol compiler_wanted[] = {
 #define NVRTC_FUNCTION(result, name, hip, arguments) {#hip, offsetof(weft__nvrtc_functions, name)},
 #define NVRTC_ONLY(result, name, arguments)
-#include "device/cuda/driver/nvrtc.def"
+#include "device/gpu/driver/nvrtc.def"
 #undef NVRTC_FUNCTION
 #undef NVRTC_ONLY
 };
@@ -190,7 +190,7 @@ void weft__hip_forget_libraries(void) {
     weft__blas_forget(&weft__hipblas);
 }
 
-/* No option changes floating-point results, as in cuda/driver/nvrtc.c. Division and roots of f32 are rounded
+/* No option changes floating-point results, as in cuda/nvrtc.c. Division and roots of f32 are rounded
  * correctly by default. Kernels read memory as other types than it was written as. */
 static const char *const options[] = {"-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv",
                                       "-w"};

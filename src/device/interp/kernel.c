@@ -6,7 +6,7 @@
  *
  * Folds have a sum for each block and reduction index. Rows are added in the order in which they run. The
  * sums are stored after all rows. Every index is checked here, without trust in the verifier or in
- * weft__view_at.
+ * views.
  *
  * Must not know: other devices. Read next: shadow.c, heavy/heavy.c. */
 #include <inttypes.h>

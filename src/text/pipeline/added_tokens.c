@@ -29,9 +29,9 @@ weft_status weft__added_tokens_read(weft__reader *r, const json_t *list) {
     if (!list || json_is_null(list)) return WEFT_OK;
     if (!json_is_array(list)) return weft__reader_fail(r, WEFT_ERR_FORMAT, "must be a list");
     for (size_t i = 0; i < json_array_size(list); i++) {
-        if (!weft__grow(r->t->ctx, &p->added, &p->added_capacity, p->added_count, sizeof *p->added))
-            return weft__fail_oom(r->t->ctx, p->added_count * sizeof *p->added, "added tokens");
-        weft__added_token *token = &p->added[p->added_count++];
+        if (!weft__grow(r->t->ctx, &p->added.list, &p->added.capacity, p->added.count, sizeof *p->added.list))
+            return weft__fail_oom(r->t->ctx, p->added.count * sizeof *p->added.list, "added tokens");
+        weft__added_token *token = &p->added.list[p->added.count++];
         *token = (weft__added_token){0};
         WEFT_TRY(read_added_token(r, json_array_get(list, i), token));
     }
@@ -40,10 +40,10 @@ weft_status weft__added_tokens_read(weft__reader *r, const json_t *list) {
 
 weft_status weft__added_tokens_index(weft__reader *r) {
     weft__pipeline *p = r->t->pipeline;
-    for (size_t i = 0; i < p->added_count; i++) {
-        weft__added_token *token = &p->added[i];
+    for (size_t i = 0; i < p->added.count; i++) {
+        weft__added_token *token = &p->added.list[i];
         weft__piece piece = {token->content.text, token->content.bytes, true};
-        weft__added_set *set = &p->sets[token->normalized];
+        weft__added_set *set = &p->added.sets[token->normalized];
         if (!piece.bytes) continue;
         if (token->normalized) {
             weft__pipeline_begin(r->t, piece.bytes);
@@ -70,7 +70,7 @@ static bool find_added(weft__pipeline *p, const weft__added_set *set, const weft
         uint32_t node = 0;
         bool found = false;
         if (!set->starts[(unsigned char)piece->text[at]]) continue;
-        for (size_t i = at; i < piece->bytes && weft__spend(&p->steps_left, 1); i++) {
+        for (size_t i = at; i < piece->bytes && weft__spend(&p->left.steps, 1); i++) {
             node = weft__trie_child(&set->trie, node, (unsigned char)piece->text[i]);
             if (!node) break;
             if (set->trie.values[node] < 0) continue;
@@ -124,9 +124,9 @@ weft_status weft__added_tokens_cut(weft__encoding *e, int set, const weft__piece
                                    weft_status (*next)(weft__encoding *e, const weft__piece *piece)) {
     weft__pipeline *p = e->t->pipeline;
     size_t at = 0, done = 0, begin, end, index;
-    if (!p->sets[set].count) return next(e, piece);
-    while (find_added(p, &p->sets[set], piece, at, &begin, &end, &index)) {
-        const weft__added_token *token = &p->added[index];
+    if (!p->added.sets[set].count) return next(e, piece);
+    while (find_added(p, &p->added.sets[set], piece, at, &begin, &end, &index)) {
+        const weft__added_token *token = &p->added.list[index];
         at = end;
         if (token->single_word && is_within_word(piece, begin, end)) continue;
         widen(token, piece, done, &begin, &end);

@@ -52,11 +52,11 @@ static weft_status configure(weft_tokenizer *t, const json_t *root) {
     }
     bool bos = is_true(root, "add_bos_token") && p->roles[WEFT_SPECIAL_BOS] >= 0;
     bool eos = is_true(root, "add_eos_token") && p->roles[WEFT_SPECIAL_EOS] >= 0;
-    if (p->single.count || (!bos && !eos)) return WEFT_OK; /* the post-processor says it already */
-    WEFT_TRY(put_framed(t, &p->single, WEFT__TEXT_PLACE, 0, bos, eos));
-    WEFT_TRY(put_framed(t, &p->pair, WEFT__TEXT_PLACE, 0, bos, eos));
-    WEFT_TRY(put_framed(t, &p->pair, WEFT__OTHER_PLACE, 1, bos, eos));
-    p->frame_configured = true;
+    if (p->frame.single.count || (!bos && !eos)) return WEFT_OK; /* the post-processor says it already */
+    WEFT_TRY(put_framed(t, &p->frame.single, WEFT__TEXT_PLACE, 0, bos, eos));
+    WEFT_TRY(put_framed(t, &p->frame.pair, WEFT__TEXT_PLACE, 0, bos, eos));
+    WEFT_TRY(put_framed(t, &p->frame.pair, WEFT__OTHER_PLACE, 1, bos, eos));
+    p->frame.configured = true;
     return WEFT_OK;
 }
 
@@ -110,8 +110,8 @@ static json_t *describe_frame(const weft_tokenizer *t, const weft__frame *frame,
 
 /* The frames as a post-processor TemplateProcessing. */
 static json_t *frame_template(const weft_tokenizer *t) {
-    json_t *tokens = json_object(), *single = describe_frame(t, &t->pipeline->single, tokens);
-    json_t *pair = describe_frame(t, &t->pipeline->pair, tokens);
+    json_t *tokens = json_object(), *single = describe_frame(t, &t->pipeline->frame.single, tokens);
+    json_t *pair = describe_frame(t, &t->pipeline->frame.pair, tokens);
     return json_pack("{s:s, s:o, s:o, s:o}", "type", "TemplateProcessing", "single", single, "pair", pair,
                      "special_tokens", tokens);
 }
@@ -130,9 +130,9 @@ weft_status weft__pipeline_text(const weft_tokenizer *t, char **text, size_t *by
     }
     json_t *added = json_object_get(root, "added_tokens");
     for (size_t i = 0; i < json_array_size(added); i++) {
-        json_t *token = json_array_get(added, i), *list = role_list(p, p->added[i].id);
+        json_t *token = json_array_get(added, i), *list = role_list(p, p->added.list[i].id);
         if (list) json_object_set_new(token, "weft_roles", list);
     }
-    if (p->frame_configured) json_object_set_new(root, "post_processor", frame_template(t));
+    if (p->frame.configured) json_object_set_new(root, "post_processor", frame_template(t));
     return weft__json_text(&json, root, JSON_COMPACT, "the text of a tokenizer", text, bytes);
 }

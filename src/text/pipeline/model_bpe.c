@@ -32,16 +32,16 @@ static weft_status refuse_merge(const weft__reader *r, size_t number, const weft
 static weft_status read_merge(weft__reader *r, const json_t *json, size_t number) {
     weft__pipeline *p = r->t->pipeline;
     weft__merge merge = {-1, -1, -1, 0};
-    if (!read_pair(json, p->words))
+    if (!read_pair(json, p->work.words))
         return weft__reader_fail(r, WEFT_ERR_FORMAT, "merge %zu must have two tokens", number);
-    const weft__buffer *left = &p->words[0], *right = &p->words[1];
+    const weft__buffer *left = &p->work.words[0], *right = &p->work.words[1];
     WEFT_TRY(weft__buffer_check(left));
     WEFT_TRY(weft__buffer_check(right));
     merge.left = weft__model_id(r->t, left->text, left->bytes);
     merge.right = weft__model_id(r->t, right->text, right->bytes);
     if (merge.left < 0 || merge.right < 0) return refuse_merge(r, number, merge.left < 0 ? left : right);
     size_t prefix = p->prefix.bytes <= right->bytes ? p->prefix.bytes : right->bytes;
-    weft__buffer_put(&p->words[0], right->text + prefix, right->bytes - prefix);
+    weft__buffer_put(&p->work.words[0], right->text + prefix, right->bytes - prefix);
     WEFT_TRY(weft__buffer_check(left));
     merge.made = weft__model_id(r->t, left->text, left->bytes);
     if (merge.made < 0) return refuse_merge(r, number, left);
@@ -55,16 +55,16 @@ static weft_status read_merge(weft__reader *r, const json_t *json, size_t number
 static void find_bytes(weft_tokenizer *t) {
     weft__pipeline *p = t->pipeline;
     for (unsigned i = 0; i < 256; i++) {
-        weft__buffer *word = &p->words[0];
+        weft__buffer *word = &p->work.words[0];
         weft__buffer_set(word, NULL, 0);
-        if (p->folded) {
+        if (p->byte.folded) {
             weft__buffer_put_point(word, weft__bpe_point((unsigned char)i));
         } else {
             const char digits[] = "0123456789ABCDEF";
             const char name[6] = {'<', '0', 'x', digits[i / 16], digits[i % 16], '>'};
             weft__buffer_put(word, name, sizeof name);
         }
-        p->bytes[i] = word->failed ? -1 : weft__model_id(t, word->text, word->bytes);
+        p->byte.ids[i] = word->failed ? -1 : weft__model_id(t, word->text, word->bytes);
     }
 }
 
@@ -79,7 +79,7 @@ static weft_status read_options(weft__reader *r, const json_t *json) {
         return weft__reader_fail(r, WEFT_ERR_UNSUPPORTED,
                                  "continuing_subword_prefix and end_of_word_suffix have at most %d bytes",
                                  WEFT__AFFIX_MAX);
-    WEFT_TRY(weft__read_bool(r, json, "byte_fallback", &p->byte_fallback));
+    WEFT_TRY(weft__read_bool(r, json, "byte_fallback", &p->byte.fallback));
     WEFT_TRY(weft__read_bool(r, json, "fuse_unk", &p->fuse_unknown));
     return weft__read_bool(r, json, "ignore_merges", &p->ignore_merges);
 }
@@ -96,11 +96,12 @@ static weft_status bpe_read(weft__reader *r, const json_t *json) {
     WEFT_TRY(weft__word_cache_make(r->t->ctx, &p->cache, r->t->key));
     size_t parts = p->pre_tokenizers.count;
     if (parts && p->pre_tokenizers.list[parts - 1].type == &weft__byte_characters) {
-        p->folded = !p->byte_fallback && !p->prefix.bytes && !p->suffix.bytes;
-        if (p->folded) p->pre_tokenizers.count--; /* the model takes bytes, so nothing writes characters */
+        p->byte.folded = !p->byte.fallback && !p->prefix.bytes && !p->suffix.bytes;
+        if (p->byte.folded)
+            p->pre_tokenizers.count--; /* the model takes bytes, so nothing writes characters */
     }
     find_bytes(r->t);
-    return weft__buffer_check(&p->words[0]);
+    return weft__buffer_check(&p->work.words[0]);
 }
 
 /* ---- encoding ---- */
@@ -131,7 +132,7 @@ static weft_status put_character(const weft_tokenizer *t, symbols *s, const char
     weft__pipeline *p = s->p;
     bool changed = (!first && p->prefix.bytes) || (last && p->suffix.bytes);
     if (changed) {
-        weft__buffer *word = &p->words[0];
+        weft__buffer *word = &p->work.words[0];
         weft__buffer_set(word, p->prefix.text, first ? 0 : p->prefix.bytes);
         weft__buffer_put(word, text, bytes);
         if (last) weft__buffer_put(word, p->suffix.text, p->suffix.bytes);
@@ -145,12 +146,12 @@ static weft_status put_character(const weft_tokenizer *t, symbols *s, const char
         put_symbol(s, id);
         return WEFT_OK;
     }
-    bool falls_back = p->byte_fallback;
-    for (size_t i = 0; i < bytes && falls_back; i++) falls_back = p->bytes[(unsigned char)text[i]] >= 0;
+    bool falls_back = p->byte.fallback;
+    for (size_t i = 0; i < bytes && falls_back; i++) falls_back = p->byte.ids[(unsigned char)text[i]] >= 0;
     if (!falls_back)
         put_unknown(s);
     else
-        for (size_t i = 0; i < bytes; i++) put_symbol(s, p->bytes[(unsigned char)text[i]]);
+        for (size_t i = 0; i < bytes; i++) put_symbol(s, p->byte.ids[(unsigned char)text[i]]);
     return WEFT_OK;
 }
 
@@ -158,8 +159,8 @@ static weft_status fill_symbols(weft_tokenizer *t, symbols *s, const char *word,
     weft__pipeline *p = s->p;
     size_t next;
     uint32_t point;
-    for (size_t at = 0; at < bytes && p->folded; at++) {
-        int32_t id = p->bytes[(unsigned char)word[at]];
+    for (size_t at = 0; at < bytes && p->byte.folded; at++) {
+        int32_t id = p->byte.ids[(unsigned char)word[at]];
         if (id < 0) {
             put_unknown(s);
             continue;
@@ -167,7 +168,7 @@ static weft_status fill_symbols(weft_tokenizer *t, symbols *s, const char *word,
         put_waiting(s);
         put_symbol(s, id);
     }
-    for (size_t at = 0; at < bytes && !p->folded; at = next) {
+    for (size_t at = 0; at < bytes && !p->byte.folded; at = next) {
         next = at + weft__read_point(word, bytes, at, &point);
         WEFT_TRY(put_character(t, s, word + at, next - at, at == 0, next == bytes));
     }
@@ -178,18 +179,18 @@ static weft_status fill_symbols(weft_tokenizer *t, symbols *s, const char *word,
 /* With ignore_merges, a word that is a token is not merged. Returns its id, or -1. */
 static int32_t whole_word(const weft_tokenizer *t, const char *word, size_t bytes) {
     weft__pipeline *p = t->pipeline;
-    if (!p->folded) return weft__model_id(t, word, bytes);
-    weft__buffer_set(&p->words[0], NULL, 0);
+    if (!p->byte.folded) return weft__model_id(t, word, bytes);
+    weft__buffer_set(&p->work.words[0], NULL, 0);
     for (size_t i = 0; i < bytes; i++)
-        weft__buffer_put_point(&p->words[0], weft__bpe_point((unsigned char)word[i]));
-    return p->words[0].failed ? -1 : weft__model_id(t, p->words[0].text, p->words[0].bytes);
+        weft__buffer_put_point(&p->work.words[0], weft__bpe_point((unsigned char)word[i]));
+    return p->work.words[0].failed ? -1 : weft__model_id(t, p->work.words[0].text, p->work.words[0].bytes);
 }
 
 static weft_status bpe_encode(weft__encoding *e, const char *word, size_t bytes) {
     weft__pipeline *p = e->t->pipeline;
     weft__cached *entry;
     if (weft__word_cache_find(&p->cache, word, bytes, e->out, &entry)) return WEFT_OK;
-    size_t most = p->byte_fallback ? bytes * (1 + p->prefix.bytes) + p->suffix.bytes : bytes;
+    size_t most = p->byte.fallback ? bytes * (1 + p->prefix.bytes) + p->suffix.bytes : bytes;
     WEFT_TRY(weft__merging_reserve(e->t->ctx, &p->merging, e->name, most));
     weft__symbol *s = p->merging.symbols;
     symbols filled = {.p = p};

@@ -11,21 +11,22 @@ static weft_status unigram_read(weft__reader *r, const json_t *json) {
     weft_tokenizer *t = r->t;
     weft__pipeline *p = t->pipeline;
     const json_t *vocabulary = json_object_get(json, "vocab");
-    WEFT_TRY(weft__read_bool(r, json, "byte_fallback", &p->byte_fallback));
-    p->scores = weft__array(t->ctx, t->count + 1, sizeof *p->scores);
-    if (!p->scores) return weft__fail_oom(t->ctx, t->count * sizeof *p->scores, "scores of tokens");
+    WEFT_TRY(weft__read_bool(r, json, "byte_fallback", &p->byte.fallback));
+    p->unigram.scores = weft__array(t->ctx, t->count + 1, sizeof *p->unigram.scores);
+    if (!p->unigram.scores)
+        return weft__fail_oom(t->ctx, t->count * sizeof *p->unigram.scores, "scores of tokens");
     for (size_t id = 0; id < json_array_size(vocabulary); id++) {
         size_t bytes;
         const char *token = weft__token(t, id, &bytes);
-        p->scores[id] = json_number_value(json_array_get(json_array_get(vocabulary, id), 1));
-        if (id == 0 || p->scores[id] < p->worst) p->worst = p->scores[id];
+        p->unigram.scores[id] = json_number_value(json_array_get(json_array_get(vocabulary, id), 1));
+        if (id == 0 || p->unigram.scores[id] < p->unigram.worst) p->unigram.worst = p->unigram.scores[id];
         if (bytes) WEFT_TRY(weft__trie_add(t->ctx, &p->trie, token, bytes, (int32_t)id));
     }
-    p->worst -= UNKNOWN_PENALTY;
+    p->unigram.worst -= UNKNOWN_PENALTY;
     for (unsigned i = 0; i < 256; i++) {
         char name[8];
         snprintf(name, sizeof name, "<0x%02X>", i);
-        p->bytes[i] = weft__model_id(t, name, 6);
+        p->byte.ids[i] = weft__model_id(t, name, 6);
     }
     return WEFT_OK;
 }
@@ -38,7 +39,7 @@ static void offer(weft__path_node *node, size_t begin, int32_t id, double score)
 
 static weft_status find_path(weft__encoding *e, const char *word, size_t bytes) {
     weft__pipeline *p = e->t->pipeline;
-    weft__path_node *path = p->path;
+    weft__path_node *path = p->unigram.path;
     path[0] = (weft__path_node){0, 0, -1};
     for (size_t i = 1; i <= bytes; i++) path[i].begin = SIZE_MAX;
     for (size_t at = 0, next; at < bytes; at = next) {
@@ -51,7 +52,7 @@ static weft_status find_path(weft__encoding *e, const char *word, size_t bytes) 
             if (!node) break;
             int32_t id = p->trie.values[node];
             if (id < 0) continue;
-            offer(&path[i + 1], at, id, path[at].score + p->scores[id]);
+            offer(&path[i + 1], at, id, path[at].score + p->unigram.scores[id]);
             single |= i + 1 == next;
         }
         WEFT_TRY(weft__pipeline_work(e->t, i - at));
@@ -60,7 +61,7 @@ static weft_status find_path(weft__encoding *e, const char *word, size_t bytes) 
             return weft__fail(e->t->ctx, WEFT_ERR_INDEX,
                               "%s: character U+%04X is unknown, and the vocabulary has no unknown token",
                               e->name, (unsigned)point);
-        offer(&path[next], at, p->unknown, path[at].score + p->worst);
+        offer(&path[next], at, p->unknown, path[at].score + p->unigram.worst);
     }
     return WEFT_OK;
 }
@@ -69,44 +70,46 @@ static weft_status find_path(weft__encoding *e, const char *word, size_t bytes) 
 static void put_unknown_text(weft__encoding *e, const char *text, size_t bytes) {
     const weft__pipeline *p = e->t->pipeline;
     int32_t id = weft__model_id(e->t, text, bytes);
-    bool falls_back = id < 0 && p->byte_fallback;
-    for (size_t i = 0; i < bytes && falls_back; i++) falls_back = p->bytes[(unsigned char)text[i]] >= 0;
+    bool falls_back = id < 0 && p->byte.fallback;
+    for (size_t i = 0; i < bytes && falls_back; i++) falls_back = p->byte.ids[(unsigned char)text[i]] >= 0;
     if (!falls_back)
         weft__put_id(e->out, id >= 0 ? id : p->unknown);
     else
-        for (size_t i = 0; i < bytes; i++) weft__put_id(e->out, p->bytes[(unsigned char)text[i]]);
+        for (size_t i = 0; i < bytes; i++) weft__put_id(e->out, p->byte.ids[(unsigned char)text[i]]);
 }
 
 static weft_status unigram_encode(weft__encoding *e, const char *word, size_t bytes) {
     weft__pipeline *p = e->t->pipeline;
-    if (bytes + 1 > p->path_room) {
+    if (bytes + 1 > p->unigram.room) {
         size_t wanted = bytes + bytes / 2 + 64;
-        weft__free(e->t->ctx, p->path);
-        p->path_room = 0;
-        p->path = weft__array(e->t->ctx, wanted, sizeof *p->path);
-        if (!p->path) return weft__fail_oom(e->t->ctx, wanted * sizeof *p->path, "a long word");
-        p->path_room = wanted;
+        weft__free(e->t->ctx, p->unigram.path);
+        p->unigram.room = 0;
+        p->unigram.path = weft__array(e->t->ctx, wanted, sizeof *p->unigram.path);
+        if (!p->unigram.path)
+            return weft__fail_oom(e->t->ctx, wanted * sizeof *p->unigram.path, "a long word");
+        p->unigram.room = wanted;
     }
     WEFT_TRY(find_path(e, word, bytes));
     /* Turn the links around: path[begin].begin becomes the end of the token that begins there. */
     size_t end = bytes, after = SIZE_MAX;
     for (;;) {
-        size_t begin = end ? p->path[end].begin : SIZE_MAX;
-        int32_t id = p->path[end].id;
-        p->path[end].begin = after;
+        size_t begin = end ? p->unigram.path[end].begin : SIZE_MAX;
+        int32_t id = p->unigram.path[end].id;
+        p->unigram.path[end].begin = after;
         if (!end) break;
         after = end;
         end = begin;
-        p->path[begin].score = id; /* ids are exact in a double */
+        p->unigram.path[begin].score = id; /* ids are exact in a double */
     }
     for (size_t at = 0, next; at < bytes; at = next) {
-        int32_t id = (int32_t)p->path[at].score;
-        next = p->path[at].begin;
+        int32_t id = (int32_t)p->unigram.path[at].score;
+        next = p->unigram.path[at].begin;
         if (id != p->unknown) {
             weft__put_id(e->out, id);
             continue;
         }
-        while (next < bytes && (int32_t)p->path[next].score == p->unknown) next = p->path[next].begin;
+        while (next < bytes && (int32_t)p->unigram.path[next].score == p->unknown)
+            next = p->unigram.path[next].begin;
         put_unknown_text(e, word + at, next - at);
     }
     return WEFT_OK;

@@ -10,21 +10,21 @@
 static weft_status wordpiece_read(weft__reader *r, const json_t *json) {
     weft__pipeline *p = r->t->pipeline;
     weft__buffer_set(&p->prefix, "##", 2);
-    p->longest = 100;
+    p->wordpiece.longest = 100;
     WEFT_TRY(weft__read_text(r, json, "continuing_subword_prefix", &p->prefix));
-    WEFT_TRY(weft__read_size(r, json, "max_input_chars_per_word", &p->longest));
+    WEFT_TRY(weft__read_size(r, json, "max_input_chars_per_word", &p->wordpiece.longest));
     for (size_t id = 0; id < r->t->count; id++) {
         size_t bytes;
         const char *token = weft__token(r->t, id, &bytes);
         if (bytes) WEFT_TRY(weft__trie_add(r->t->ctx, &p->trie, token, bytes, (int32_t)id));
     }
     for (size_t i = 0; i < p->prefix.bytes; i++) {
-        uint32_t child = weft__trie_child(&p->trie, p->inner, (unsigned char)p->prefix.text[i]);
+        uint32_t child = weft__trie_child(&p->trie, p->wordpiece.inner, (unsigned char)p->prefix.text[i]);
         if (!child) {
-            p->inner = UINT32_MAX; /* no token has the prefix */
+            p->wordpiece.inner = UINT32_MAX; /* no token has the prefix */
             break;
         }
-        p->inner = child;
+        p->wordpiece.inner = child;
     }
     return WEFT_OK;
 }
@@ -40,7 +40,7 @@ static weft_status put_unknown_word(weft__encoding *e) {
 /* Returns the length of the longest token at a node with which the text begins, or 0. */
 static size_t longest_token(weft__pipeline *p, uint32_t node, const char *text, size_t bytes, int32_t *id) {
     size_t longest = 0;
-    for (size_t i = 0; i < bytes && node != UINT32_MAX && weft__spend(&p->steps_left, 1); i++) {
+    for (size_t i = 0; i < bytes && node != UINT32_MAX && weft__spend(&p->left.steps, 1); i++) {
         node = weft__trie_child(&p->trie, node, (unsigned char)text[i]);
         if (!node) break;
         if (p->trie.values[node] < 0) continue;
@@ -54,9 +54,9 @@ static weft_status wordpiece_encode(weft__encoding *e, const char *word, size_t 
     weft__pipeline *p = e->t->pipeline;
     size_t characters = 0, at = 0, before = e->out->count;
     for (size_t i = 0; i < bytes; i++) characters += ((unsigned char)word[i] & 0xc0) != 0x80;
-    while (at < bytes && characters <= p->longest) {
+    while (at < bytes && characters <= p->wordpiece.longest) {
         int32_t id = -1;
-        size_t n = longest_token(p, at ? p->inner : 0, word + at, bytes - at, &id);
+        size_t n = longest_token(p, at ? p->wordpiece.inner : 0, word + at, bytes - at, &id);
         if (!n) break;
         weft__put_id(e->out, id);
         at += n;

@@ -13,12 +13,12 @@ int32_t weft__model_id(const weft_tokenizer *t, const char *token, size_t bytes)
 
 void weft__pipeline_begin(weft_tokenizer *t, size_t bytes) {
     weft__pipeline *p = t->pipeline;
-    p->text_left = p->text_most = (uint64_t)bytes * WEFT__GROWTH_RATIO + WEFT__GROWTH_FREE;
-    p->steps_left = (uint64_t)bytes * WEFT__WORK_RATIO + WEFT__WORK_FREE;
+    p->left.text = p->left.most = (uint64_t)bytes * WEFT__GROWTH_RATIO + WEFT__GROWTH_FREE;
+    p->left.steps = (uint64_t)bytes * WEFT__WORK_RATIO + WEFT__WORK_FREE;
 }
 
 weft_status weft__pipeline_work(weft_tokenizer *t, uint64_t steps) {
-    if (weft__spend(&t->pipeline->steps_left, steps)) return WEFT_OK;
+    if (weft__spend(&t->pipeline->left.steps, steps)) return WEFT_OK;
     return weft__fail(
         t->ctx, WEFT_ERR_UNSUPPORTED,
         "the tokenizer takes more than %d steps for each byte of a text: use the tokenizer.json "
@@ -34,12 +34,12 @@ static weft_status fail_growth(const weft_tokenizer *t) {
 }
 
 weft_status weft__pipeline_grow(weft_tokenizer *t, uint64_t bytes) {
-    return weft__spend(&t->pipeline->text_left, bytes) ? weft__pipeline_work(t, bytes) : fail_growth(t);
+    return weft__spend(&t->pipeline->left.text, bytes) ? weft__pipeline_work(t, bytes) : fail_growth(t);
 }
 
 void weft__room_begin(const weft_tokenizer *t, weft__buffer *room) {
     weft__buffer_set(room, NULL, 0);
-    room->most = t->pipeline->text_most;
+    room->most = t->pipeline->left.most;
 }
 
 weft_status weft__room_check(weft_tokenizer *t, const weft__buffer *room) {
@@ -54,7 +54,7 @@ weft_status weft__normalize(weft_tokenizer *t, weft__piece *piece) {
     weft__pipeline *p = t->pipeline;
     for (size_t i = 0; i < p->normalizers.count; i++) {
         weft__part *part = &p->normalizers.list[i];
-        weft__buffer *room = &p->rooms[1 + i % 2];
+        weft__buffer *room = &p->work.rooms[1 + i % 2];
         weft__room_begin(t, room);
         WEFT_TRY(weft__pipeline_work(t, piece->bytes));
         WEFT_TRY(part->type->normalize(part, piece->text, piece->bytes, room));
@@ -115,7 +115,7 @@ weft_status weft__replace_bad_bytes(const weft__span *span, weft__buffer *room) 
 static weft_status pipeline_encode(const weft_tokenizer *tokenizer, const weft__span *span, weft__ids *out) {
     weft_tokenizer *t =
         (weft_tokenizer *)tokenizer; /* only the work memory changes; text.h explains threads */
-    weft__buffer *room = &t->pipeline->rooms[0];
+    weft__buffer *room = &t->pipeline->work.rooms[0];
     weft__encoding e = {t, span->name, out};
     weft__piece piece = {span->text, span->bytes, true};
     if (!span->bytes) return WEFT_OK;
@@ -134,15 +134,15 @@ weft_status weft__pipeline_decode(weft_tokenizer *t, weft__decoding *d, int32_t 
                                   size_t *bytes) {
     weft__pipeline *p = t->pipeline;
     *text = weft__token(t, (size_t)id, bytes);
-    uint32_t added = p->added_of[id];
-    if (added && p->added[added - 1].content.bytes) {
-        *text = p->added[added - 1].content.text;
-        *bytes = p->added[added - 1].content.bytes;
+    uint32_t added = p->added.of[id];
+    if (added && p->added.list[added - 1].content.bytes) {
+        *text = p->added.list[added - 1].content.text;
+        *bytes = p->added.list[added - 1].content.bytes;
     }
     weft__pipeline_begin(t, *bytes);
     for (size_t i = 0; i < p->decoders.count; i++) {
         weft__part *part = &p->decoders.list[i];
-        weft__buffer *room = &p->words[i % 2];
+        weft__buffer *room = &p->work.words[i % 2];
         weft__room_begin(t, room);
         WEFT_TRY(weft__pipeline_work(t, *bytes));
         WEFT_TRY(part->type->decode(part, d, *text, *bytes, room));
@@ -174,14 +174,14 @@ void weft__pipeline_free(weft_tokenizer *t) {
     weft__parts_free(ctx, &p->normalizers);
     weft__parts_free(ctx, &p->pre_tokenizers);
     weft__parts_free(ctx, &p->decoders);
-    for (size_t i = 0; i < p->added_count; i++) weft__buffer_free(&p->added[i].content);
-    weft__free(ctx, p->added);
-    weft__free(ctx, p->added_of);
-    weft__free(ctx, p->single.items);
-    weft__free(ctx, p->pair.items);
-    for (int i = 0; i < 2; i++) weft__trie_free(ctx, &p->sets[i].trie);
-    for (int i = 0; i < 3; i++) weft__buffer_free(&p->rooms[i]);
-    for (int i = 0; i < 2; i++) weft__buffer_free(&p->words[i]);
+    for (size_t i = 0; i < p->added.count; i++) weft__buffer_free(&p->added.list[i].content);
+    weft__free(ctx, p->added.list);
+    weft__free(ctx, p->added.of);
+    weft__free(ctx, p->frame.single.items);
+    weft__free(ctx, p->frame.pair.items);
+    for (int i = 0; i < 2; i++) weft__trie_free(ctx, &p->added.sets[i].trie);
+    for (int i = 0; i < 3; i++) weft__buffer_free(&p->work.rooms[i]);
+    for (int i = 0; i < 2; i++) weft__buffer_free(&p->work.words[i]);
     weft__buffer_free(&p->source);
     weft__buffer_free(&p->prefix);
     weft__buffer_free(&p->suffix);
@@ -189,8 +189,8 @@ void weft__pipeline_free(weft_tokenizer *t) {
     weft__merging_free(ctx, &p->merging);
     weft__free(ctx, p->cache.entries);
     weft__trie_free(ctx, &p->trie);
-    weft__free(ctx, p->scores);
-    weft__free(ctx, p->path);
+    weft__free(ctx, p->unigram.scores);
+    weft__free(ctx, p->unigram.path);
     weft__free(ctx, p);
     t->pipeline = NULL;
 }

@@ -242,35 +242,50 @@ typedef struct weft__frame {
 typedef struct weft__pipeline {
     weft__buffer source; /* the text of tokenizer.json */
     weft__parts normalizers, pre_tokenizers, decoders;
-    weft__added_token *added;
-    size_t added_count, added_capacity;
-    weft__added_set sets[2];
+    struct {
+        weft__added_token *list;
+        size_t count, capacity;
+        weft__added_set sets[2];
+        uint32_t *of; /* [count] of the vocabulary: 1 + the index of the added token, or 0 */
+    } added;
     size_t model_count; /* ids from here on belong to added tokens alone */
-    uint32_t *added_of; /* [count] of the vocabulary: 1 + the index of the added token, or 0 */
     int32_t roles[WEFT_SPECIAL_COUNT];
-    weft__frame single, pair; /* special tokens around texts; no items: there are none */
-    bool sentencepiece;       /* the file was made from a .model: see sentencepiece.c */
-    bool frame_configured;    /* the frame is not in tokenizer.json, but in a file beside it */
-    weft__buffer rooms[3];    /* work memory: a text without bad bytes, two steps of normalization */
-    weft__buffer words[2];    /* work memory of models and decoders */
-    uint64_t text_most;       /* bytes that the text, or the token, at hand may become */
-    uint64_t text_left, steps_left;
+    struct {
+        weft__frame single, pair; /* special tokens around texts; no items: there are none */
+        bool configured;          /* the frame is not in tokenizer.json, but in a file beside it */
+    } frame;
+    bool sentencepiece; /* the file was made from a .model: see sentencepiece.c */
+    struct {
+        weft__buffer rooms[3]; /* a text without bad bytes, two steps of normalization */
+        weft__buffer words[2]; /* of models and decoders */
+    } work;                    /* memory */
+    struct {
+        uint64_t most; /* bytes that the text, or the token, at hand may become */
+        uint64_t text, steps;
+    } left;
     /* ---- the model ---- */
     const weft__model_type *model;
     weft__buffer prefix, suffix; /* continuing_subword_prefix, end_of_word_suffix */
     int32_t unknown;             /* id of the unknown token, or -1 */
-    bool byte_fallback, fuse_unknown, ignore_merges, folded;
-    int32_t bytes[256]; /* ids of bytes: folded, or of the fallback; -1: none */
+    bool fuse_unknown, ignore_merges;
+    struct {
+        bool folded, fallback;
+        int32_t ids[256]; /* of bytes: folded, or of the fallback; -1: none */
+    } byte;
     weft__merges merges;
     weft__merging merging;
     weft__word_cache cache;
-    weft__trie trie;       /* of WordPiece and Unigram */
-    uint32_t inner;        /* WordPiece: the node behind the prefix */
-    size_t longest;        /* WordPiece: most characters of a word */
-    double *scores;        /* Unigram: [count] */
-    double worst;          /* Unigram: score of an unknown character */
-    weft__path_node *path; /* Unigram: [path_room] */
-    size_t path_room;
+    weft__trie trie; /* of WordPiece and Unigram */
+    struct {
+        uint32_t inner; /* the node behind the prefix */
+        size_t longest; /* most characters of a word */
+    } wordpiece;
+    struct {
+        double *scores;        /* [count] */
+        double worst;          /* score of an unknown character */
+        weft__path_node *path; /* [room] */
+        size_t room;
+    } unigram;
 } weft__pipeline;
 
 void weft__pipeline_free(weft_tokenizer *t);

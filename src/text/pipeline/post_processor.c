@@ -47,7 +47,7 @@ static weft_status read_item(weft__reader *r, weft__frame *frame, const json_t *
 }
 
 static weft_status read_template(weft__reader *r, const json_t *json) {
-    weft__frame *const frames[2] = {&r->t->pipeline->single, &r->t->pipeline->pair};
+    weft__frame *const frames[2] = {&r->t->pipeline->frame.single, &r->t->pipeline->frame.pair};
     static const char *const names[2] = {"single", "pair"};
     for (int k = 0; k < 2; k++) {
         const json_t *list = json_object_get(json, names[k]);
@@ -66,17 +66,17 @@ static weft_status read_cls_sep(weft__reader *r, const json_t *json, bool robert
     weft__pipeline *p = r->t->pipeline;
     const json_t *cls = json_array_get(json_object_get(json, "cls"), 1);
     const json_t *sep = json_array_get(json_object_get(json, "sep"), 1);
-    weft__frame *const frames[2] = {&p->single, &p->pair};
+    weft__frame *const frames[2] = {&p->frame.single, &p->frame.pair};
     for (int k = 0; k < 2; k++) {
         WEFT_TRY(frame_put_id(r, frames[k], cls, 0));
         WEFT_TRY(weft__frame_put(r->t, frames[k], WEFT__TEXT_PLACE, 0));
         WEFT_TRY(frame_put_id(r, frames[k], sep, 0));
     }
-    if (roberta) WEFT_TRY(frame_put_id(r, &p->pair, sep, 0));
-    WEFT_TRY(weft__frame_put(r->t, &p->pair, WEFT__OTHER_PLACE, !roberta));
-    WEFT_TRY(frame_put_id(r, &p->pair, sep, !roberta));
-    p->roles[WEFT_SPECIAL_CLS] = p->single.items[0].id;
-    p->roles[WEFT_SPECIAL_SEP] = p->single.items[2].id;
+    if (roberta) WEFT_TRY(frame_put_id(r, &p->frame.pair, sep, 0));
+    WEFT_TRY(weft__frame_put(r->t, &p->frame.pair, WEFT__OTHER_PLACE, !roberta));
+    WEFT_TRY(frame_put_id(r, &p->frame.pair, sep, !roberta));
+    p->roles[WEFT_SPECIAL_CLS] = p->frame.single.items[0].id;
+    p->roles[WEFT_SPECIAL_SEP] = p->frame.single.items[2].id;
     return WEFT_OK;
 }
 
@@ -91,7 +91,7 @@ weft_status weft__post_processor_read(weft__reader *r, const json_t *json) {
         return WEFT_OK;
     }
     if (type && strcmp(type, "ByteLevel") == 0) return WEFT_OK; /* it only changes offsets */
-    bool first = r->t->pipeline->single.count == 0;
+    bool first = r->t->pipeline->frame.single.count == 0;
     if (first && type && strcmp(type, "TemplateProcessing") == 0) return read_template(r, json);
     if (first && type && (strcmp(type, "BertProcessing") == 0 || strcmp(type, "RobertaProcessing") == 0))
         return read_cls_sep(r, json, *type == 'R');

@@ -218,24 +218,24 @@ static weft_status place_added_tokens(weft__reader *r, const json_t *list) {
     weft__pipeline *p = t->pipeline;
     size_t most = t->count;
     p->model_count = t->count;
-    for (size_t i = 0; i < p->added_count; i++) {
-        weft__added_token *token = &p->added[i];
+    for (size_t i = 0; i < p->added.count; i++) {
+        weft__added_token *token = &p->added.list[i];
         int32_t id = weft__model_id(t, token->content.text ? token->content.text : "", token->content.bytes);
         if (id >= 0) token->id = id;
-        if ((size_t)token->id >= t->count + p->added_count + HOLES_MAX)
+        if ((size_t)token->id >= t->count + p->added.count + HOLES_MAX)
             return weft__reader_fail(r, WEFT_ERR_FORMAT, "id %d is too large for %zu tokens", (int)token->id,
-                                     t->count + p->added_count);
+                                     t->count + p->added.count);
         if ((size_t)token->id >= most) most = (size_t)token->id + 1;
     }
-    p->added_of = weft__array(t->ctx, most + 1, sizeof *p->added_of);
-    if (!p->added_of) return weft__fail_oom(t->ctx, most * sizeof *p->added_of, "added tokens");
-    for (size_t i = 0; i < p->added_count; i++) {
-        p->added_of[p->added[i].id] = (uint32_t)i + 1;
-        weft__roles_read(t, json_array_get(list, i), p->added[i].id);
+    p->added.of = weft__array(t->ctx, most + 1, sizeof *p->added.of);
+    if (!p->added.of) return weft__fail_oom(t->ctx, most * sizeof *p->added.of, "added tokens");
+    for (size_t i = 0; i < p->added.count; i++) {
+        p->added.of[p->added.list[i].id] = (uint32_t)i + 1;
+        weft__roles_read(t, json_array_get(list, i), p->added.list[i].id);
     }
     while (t->count < most) {
-        uint32_t added = p->added_of[t->count];
-        const weft__buffer none = {0}, *content = added ? &p->added[added - 1].content : &none;
+        uint32_t added = p->added.of[t->count];
+        const weft__buffer none = {0}, *content = added ? &p->added.list[added - 1].content : &none;
         WEFT_TRY(weft__tokenizer_add(t, content->text, content->bytes));
     }
     return WEFT_OK;
@@ -344,10 +344,10 @@ static weft__pipeline *pipeline_new(weft_context *ctx) {
     weft__pipeline *p = weft__zalloc(ctx, sizeof *p);
     if (!p) return NULL;
     p->source.ctx = p->prefix.ctx = p->suffix.ctx = ctx;
-    for (int i = 0; i < 3; i++) p->rooms[i].ctx = ctx;
-    for (int i = 0; i < 2; i++) p->words[i].ctx = ctx;
+    for (int i = 0; i < 3; i++) p->work.rooms[i].ctx = ctx;
+    for (int i = 0; i < 2; i++) p->work.words[i].ctx = ctx;
     for (int i = 0; i < WEFT_SPECIAL_COUNT; i++) p->roles[i] = -1;
-    for (int i = 0; i < 256; i++) p->bytes[i] = -1;
+    for (int i = 0; i < 256; i++) p->byte.ids[i] = -1;
     return p;
 }
 

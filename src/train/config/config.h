@@ -254,6 +254,16 @@ bool weft__config_take(weft__config *config, weft__config_key key, char *const *
 /* Reports an error of a key. The message begins with the place of its value, such as "file.yaml:7". */
 weft_status weft__config_blame(const weft__config *config, weft__config_key key, const char *what);
 
+/* Returns the field of a key. */
+void *weft__config_field(weft__config *config, weft__config_key key);
+/* Frees the texts of a key. A key of a number keeps its value. */
+void weft__config_clear(weft__config *config, weft__config_key key);
+/* Sets *out to the index of a word in "a|b|c". Returns false if the word is not in the list. */
+bool weft__config_word(const char *words, const char *text, int *out);
+/* Takes a value from one string. A list is "[a, b]" or "a,b". */
+bool weft__config_take_written(weft__config *config, weft__config_key key, const char *text,
+                               char problem[256]);
+
 /* Sets what follows from `device` and `devices`, and checks them. */
 weft_status weft__config_follow_devices(weft__config *config);
 weft_status weft__config_check_devices(const weft__config *config);

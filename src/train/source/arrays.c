@@ -5,8 +5,8 @@
 
 #include "train/dataset/dataset.h"
 
-/* Finds the label file for the inputs of a split. The configuration names it, or it has the name of the MNIST
- * collections. */
+/* Finds the label file for the inputs of a split. It is the file that the configuration names, or the one
+ * that belongs to the inputs in the MNIST collections. */
 static weft_status labels_path(const weft__source_file *f, char out[4096]) {
     const weft__texts *labels = &f->config->data_labels;
     if ((size_t)f->split < labels->count) {

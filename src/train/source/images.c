@@ -1,7 +1,7 @@
-/* Folders of images, and tar files of them. If the data are larger than memory, the pixels stay in their
- * files. Each file is then read once before training: this gives the statistics and the hash of the data, and
- * finds bad files. Loaders decode the files of each batch. Must not know: how images are decoded
- * (weft/data.h, data/image_pixels.h). Read next: dataset/dataset_table.c. */
+/* Folders of images, and tar files of them. Pixels stay in their files if the data are larger than memory.
+ * Then each file is read once before training, which gives the statistics and the hash of the data, and finds
+ * bad files. Loaders decode the files of each batch. Must not know: how images are decoded (weft/data.h,
+ * data/image_pixels.h). Read next: dataset/dataset_table.c. */
 #include <stdio.h>
 #include <string.h>
 

@@ -16,7 +16,7 @@ typedef struct program {
 typedef program *nvrtcProgram;
 
 #define NVRTC_FUNCTION(result, name, hip, arguments) result name arguments;
-#include "device/cuda/driver/nvrtc.def"
+#include "device/gpu/driver/nvrtc.def"
 #undef NVRTC_FUNCTION
 
 enum { NVRTC_OUT_OF_MEMORY = 1, NVRTC_INVALID_PROGRAM = 4, NVRTC_COMPILATION = 6 };

@@ -122,7 +122,7 @@ static int parts_of(weft_context *ctx) {
         for (int i = 0; k && i < k->n_code; i++) {
             if (k->code[i].kind != WEFT_INSTR_STORE) continue;
             const weft_operand *to = &program->commands.list[c].operands[k->code[i].arg];
-            n += to->slot == program->output_slots[0] ||
+            n += to->slot == program->outputs.slots[0] ||
                  (!k->n_reduce && !weft__view_is_identity(&k->views[k->code[i].view]));
         }
     }

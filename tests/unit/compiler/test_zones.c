@@ -26,7 +26,7 @@ static struct {
 static weft_status run(weft_device *device, weft_executable *executable, weft_buffer *const *buffers,
                        int times) {
     const weft_program *program = device->ctx->compiler->newest;
-    memcpy(&fault.before, (char *)buffers[SLOT_ARENA]->host + program->regions[0].offset,
+    memcpy(&fault.before, (char *)buffers[SLOT_ARENA]->host + program->regions.list[0].offset,
            sizeof fault.before);
     const weft_status status = fault.real->run(device, executable, buffers, times);
     if (fault.at >= 0) memset((char *)buffers[SLOT_ARENA]->host + fault.at, 7, 1);
@@ -63,8 +63,8 @@ static void test_zones(void **state) {
     assert_true(fault.before != fault.before); /* NaN */
 
     const weft_program *program = ctx->compiler->newest;
-    assert_true(program->n_regions > 0);
-    const program_region *r = &program->regions[0];
+    assert_true(program->regions.count > 0);
+    const program_region *r = &program->regions.list[0];
     assert_int_equal(r->bytes, N * N * 4);
     const struct {
         int64_t at;

@@ -7,7 +7,7 @@
 static void set_apart(weft_ir *ir, int n, uint32_t chunk) {
     ir_node *node = &ir->nodes[n];
     for (int i = 0; node->kind == IR_PACK && i < node->n_in; i++) set_apart(ir, node->in[i].node, chunk);
-    if (ir_is_compute(node) && !node->chunk) node->chunk = chunk;
+    if (ir_is_compute(node) && !node->from.chunk) node->from.chunk = chunk;
 }
 
 weft_status weft__build_exchange(weft_ir *ir, const weft_tensor *t, const ir_edge *in, ir_edge *out) {

@@ -80,12 +80,12 @@ int weft__ir_heavy_node(weft_ir *ir, const weft_tensor *t, const weft_heavy *hea
     *copy = *heavy;
     copy->path = t->path;
     ir->nodes[n].heavy = copy;
-    ir->nodes[n].path = t->path;
-    ir->nodes[n].tensor = t;
+    ir->nodes[n].from.path = t->path;
+    ir->nodes[n].from.tensor = t;
     ir->nodes[n].op = t->op;
-    ir->nodes[n].recomputed = t->recomputed;
-    ir->nodes[n].chunk = t->segment_kind == WEFT_SEGMENT_CHUNK ? t->segment : 0;
-    ir->nodes[n].serial = t->serial;
+    ir->nodes[n].from.recomputed = t->recomputed;
+    ir->nodes[n].from.chunk = t->segment_kind == WEFT_SEGMENT_CHUNK ? t->segment : 0;
+    ir->nodes[n].from.serial = t->serial;
     return n;
 }
 
@@ -93,9 +93,9 @@ int weft__ir_heavy_out(weft_ir *ir, int heavy, int index, weft_dtype dtype, int 
     int n = weft__ir_node(ir, IR_HEAVY_OUT, dtype, rank, shape, 1, &(ir_edge){heavy, -1});
     if (n < 0) return n;
     ir->nodes[n].imm_i = index;
-    ir->nodes[n].path = ir->nodes[heavy].path;
-    ir->nodes[n].serial = ir->nodes[heavy].serial;
-    ir->nodes[n].tensor = ir->nodes[heavy].tensor;
+    ir->nodes[n].from.path = ir->nodes[heavy].from.path;
+    ir->nodes[n].from.serial = ir->nodes[heavy].from.serial;
+    ir->nodes[n].from.tensor = ir->nodes[heavy].from.tensor;
     return n;
 }
 

@@ -61,7 +61,7 @@ static weft_status base_scatter(weft_ir *ir, int s, int k, int h) {
     sum->kind = IR_HEAVY_OUT;
     sum->n_in = 1;
     sum->in[0] = (ir_edge){h, -1};
-    sum->path = node->path;
+    sum->from.path = node->from.path;
     return WEFT_OK;
 }
 

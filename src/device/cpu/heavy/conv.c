@@ -102,16 +102,29 @@ typedef struct conv_plan {
     int64_t from[2], to[2], n_from, n_to; /* sizes of the tensors read and written; channels of one group */
     int64_t step[2], stride[2];           /* between windows; between pixels of a class */
     weft_conv_band band;
-    int64_t q_rows, q_band, bands; /* rows of the largest class, rows of a band, number of bands */
-    int64_t parts, panels;         /* ranges of output channels; vectors of output channels */
-    int64_t blocks;                /* groups of images and bands */
-    int64_t *tap;                  /* numbers of the taps, class by class */
-    weft_conv_run *runs;
-    sum_part *sums;
-    pixel_class *classes;
-    int64_t n_classes, n_runs, n_sums;
+    struct {
+        int64_t rows, band; /* of the largest class; of a band */
+    } q;
+    int64_t bands;
+    int64_t parts, panels; /* ranges of output channels; vectors of output channels */
+    int64_t blocks;        /* groups of images and bands */
+    int64_t *tap;          /* numbers of the taps, class by class */
+    struct {
+        weft_conv_run *list;
+        int64_t count;
+    } runs;
+    struct {
+        sum_part *list;
+        int64_t count;
+    } sums;
+    struct {
+        pixel_class *list;
+        int64_t count;
+    } classes;
     weft_conv_place *places;
-    size_t packed_bytes, raw_bytes, band_bytes, result_bytes;
+    struct {
+        size_t packed, raw, band, result;
+    } bytes;
 } conv_plan;
 
 /* Computes in *at where tap k of dimension d begins for pixel `origin`, in steps of the tensor that is read.
@@ -155,7 +168,7 @@ static void set_band(conv_plan *p) {
         b->low[d] = low;
         b->in_place = b->in_place && low >= 0 && (count[d] - 1) * p->step[d] + high < p->from[d];
     }
-    p->q_rows = count[0];
+    p->q.rows = count[0];
     reach(p, 1, &low, &high);
     b->wide = (count[1] - 1) * p->step[1] + high - low + 1;
     reach(p, 0, &low, &high);
@@ -163,9 +176,9 @@ static void set_band(conv_plan *p) {
     int64_t most = ((b->in_place ? BAND_IN_PLACE : BAND_BYTES) / row - tall) / p->step[0] + 1;
     if (most > BAND_PIXELS / count[1]) most = BAND_PIXELS / count[1];
     p->bands = weft__ceil_div(count[0], most < 1 ? 1 : most);
-    p->q_band = weft__ceil_div(count[0], p->bands);
-    p->bands = weft__ceil_div(count[0], p->q_band);
-    b->most = (p->q_band - 1) * p->step[0] + tall;
+    p->q.band = weft__ceil_div(count[0], p->bands);
+    p->bands = weft__ceil_div(count[0], p->q.band);
+    b->most = (p->q.band - 1) * p->step[0] + tall;
 }
 
 /* Lists the taps of a class in the order of their positions. They are joined into runs, and runs into parts
@@ -183,30 +196,30 @@ static void list_taps(conv_plan *p, pixel_class *k, int64_t row) {
             int64_t start = (at[0] - p->band.low[0]) * row + (at[1] - p->band.low[1]) * p->band.channels;
             for (int64_t left = p->n_from, n; left > 0; left -= n, start += n, depth += n, in_part += n) {
                 if (in_part >= CONV_DEPTH) {
-                    p->sums[p->n_sums++] = (sum_part){.first_run = p->n_runs, .k = depth};
+                    p->sums.list[p->sums.count++] = (sum_part){.first_run = p->runs.count, .k = depth};
                     k->n_parts++;
                     in_part = 0;
                 }
                 n = left < CONV_DEPTH - in_part ? left : CONV_DEPTH - in_part;
-                sum_part *sum = &p->sums[p->n_sums - 1];
-                weft_conv_run *last = sum->n_runs ? &p->runs[p->n_runs - 1] : NULL;
+                sum_part *sum = &p->sums.list[p->sums.count - 1];
+                weft_conv_run *last = sum->n_runs ? &p->runs.list[p->runs.count - 1] : NULL;
                 if (last && last->at + last->n == start) {
                     last->n += n;
                     continue;
                 }
-                p->runs[p->n_runs++] = (weft_conv_run){start, n};
+                p->runs.list[p->runs.count++] = (weft_conv_run){start, n};
                 sum->n_runs++;
             }
         }
     if (k->n_parts) return;
     /* no tap meets the pixels: the result is zeros */
-    p->sums[p->n_sums++] = (sum_part){.first_run = p->n_runs, .k = 0};
+    p->sums.list[p->sums.count++] = (sum_part){.first_run = p->runs.count, .k = 0};
     k->n_parts = 1;
 }
 
 static void list_places(const conv_plan *p, const pixel_class *k, int64_t row, weft_conv_place *places) {
     const int64_t wide = p->c.groups * p->n_to;
-    for (int64_t h = 0; h < p->q_band; h++)
+    for (int64_t h = 0; h < p->q.band; h++)
         for (int64_t w = 0; w < k->count[1]; w++)
             *places++ = (weft_conv_place){
                 h * p->step[0] * row + w * p->step[1] * p->band.channels,
@@ -217,9 +230,9 @@ static void cpu_conv_plan_free(weft_context *ctx, void *plan) {
     conv_plan *p = plan;
     if (!p) return;
     weft__free(ctx, p->tap);
-    weft__free(ctx, p->runs);
-    weft__free(ctx, p->sums);
-    weft__free(ctx, p->classes);
+    weft__free(ctx, p->runs.list);
+    weft__free(ctx, p->sums.list);
+    weft__free(ctx, p->classes.list);
     weft__free(ctx, p->places);
     weft__free(ctx, p);
 }
@@ -230,26 +243,26 @@ static bool list_classes(weft_context *ctx, conv_plan *p) {
     const int64_t taps = p->c.size[0] * p->c.size[1], row = weft__conv_band_row(&p->band);
     const int64_t cuts = weft__ceil_div(taps * p->n_from, CONV_DEPTH) + down * across;
     p->tap = weft__array(ctx, (size_t)taps, sizeof *p->tap);
-    p->runs = weft__array(ctx, (size_t)(taps + cuts), sizeof *p->runs);
-    p->sums = weft__array(ctx, (size_t)cuts, sizeof *p->sums);
-    p->classes = weft__array(ctx, (size_t)(down * across), sizeof *p->classes);
-    p->places = weft__array(ctx, (size_t)(p->q_band * (p->to[1] + across) * down), sizeof *p->places);
-    if (!p->tap || !p->runs || !p->sums || !p->classes || !p->places) return false;
+    p->runs.list = weft__array(ctx, (size_t)(taps + cuts), sizeof *p->runs.list);
+    p->sums.list = weft__array(ctx, (size_t)cuts, sizeof *p->sums.list);
+    p->classes.list = weft__array(ctx, (size_t)(down * across), sizeof *p->classes.list);
+    p->places = weft__array(ctx, (size_t)(p->q.band * (p->to[1] + across) * down), sizeof *p->places);
+    if (!p->tap || !p->runs.list || !p->sums.list || !p->classes.list || !p->places) return false;
     int64_t tap = 0;
     weft_conv_place *places = p->places;
     for (int64_t i = 0; i < down; i++)
         for (int64_t j = 0; j < across; j++) {
-            pixel_class *k = &p->classes[p->n_classes++];
+            pixel_class *k = &p->classes.list[p->classes.count++];
             *k = (pixel_class){.origin = {i, j},
                                .count = {weft__ceil_div(p->to[0] - i, p->stride[0]),
                                          weft__ceil_div(p->to[1] - j, p->stride[1])},
                                .first_tap = tap,
-                               .first_part = p->n_sums,
+                               .first_part = p->sums.count,
                                .places = places};
             list_taps(p, k, row);
             list_places(p, k, row, places);
             tap += k->n_taps;
-            places += p->q_band * k->count[1];
+            places += p->q.band * k->count[1];
         }
     return true;
 }
@@ -305,23 +318,23 @@ static void pack(const conv_plan *p, const char *w, int64_t begin, int64_t end, 
 static void cpu_conv_gather(const conv_plan *p, int64_t q, int64_t rows, const char *x, const char *w,
                             char *y, const span *s, const char *ahead, int64_t ahead_bytes) {
     const int64_t width = s->vectors * p->kernels->lanes;
-    for (const pixel_class *k = p->classes, *end = k + p->n_classes; k < end; k++) {
+    for (const pixel_class *k = p->classes.list, *end = k + p->classes.count; k < end; k++) {
         /* a class may have no pixels in the last band */
         const int64_t count = weft__smaller(rows, k->count[0] - q) * k->count[1];
         for (int64_t i = 0; count > 0 && i < k->n_parts; i++) {
-            const sum_part *sum = &p->sums[k->first_part + i];
+            const sum_part *sum = &p->sums.list[k->first_part + i];
             const int64_t row = k->first_tap * p->n_from + sum->k;
             const weft_conv_gather g = {.x = x,
                                         .w = w + (size_t)(row * width) * p->wide,
                                         .y = y,
-                                        .runs = p->runs + sum->first_run,
+                                        .runs = p->runs.list + sum->first_run,
                                         .n_runs = sum->n_runs,
                                         .last = s->last,
                                         .row = k->count[1],
                                         .step = p->step[1] * p->band.channels,
                                         .add = i > 0,
                                         .ahead = ahead,
-                                        .ahead_bytes = k == p->classes && i == 0 ? ahead_bytes : 0};
+                                        .ahead_bytes = k == p->classes.list && i == 0 ? ahead_bytes : 0};
             p->kernels->gather(&g, s->vectors, k->places, count);
         }
     }
@@ -335,18 +348,18 @@ static void round_row(const conv_plan *p, const float *from, int64_t n, char *to
 /* Computes band `unit`, counted over all images. */
 static void do_band(const conv_plan *p, void *const *args, int64_t unit, int64_t begin, int64_t end,
                     const char *packed, char *scratch) {
-    const int64_t q = unit % p->bands * p->q_band, image = unit / p->bands, in = p->c.groups * p->n_from,
+    const int64_t q = unit % p->bands * p->q.band, image = unit / p->bands, in = p->c.groups * p->n_from,
                   out = p->c.groups * p->n_to, taps = p->c.size[0] * p->c.size[1];
-    const int64_t first = q * p->stride[0], rows = weft__smaller(p->q_band * p->stride[0], p->to[0] - first);
+    const int64_t first = q * p->stride[0], rows = weft__smaller(p->q.band * p->stride[0], p->to[0] - first);
     const char *from = (const char *)args[0] + (size_t)(image * p->from[0] * p->from[1] * in) * p->size;
     char *to = (char *)args[2] + (size_t)((image * p->to[0] + first) * p->to[1] * out) * p->size;
-    char *y = is_half(p->c.dtype) ? scratch + p->band_bytes : to;
+    char *y = is_half(p->c.dtype) ? scratch + p->bytes.band : to;
     const int64_t q_rows = weft__ceil_div(rows, p->stride[0]);
     const char *x = weft__conv_band_fill(
         &p->band, p->own, from, q * p->step[0] + p->band.low[0],
-        (q_rows - 1) * p->step[0] + p->band.most - (p->q_band - 1) * p->step[0], scratch);
+        (q_rows - 1) * p->step[0] + p->band.most - (p->q.band - 1) * p->step[0], scratch);
     /* The next band, and how much of it is not part of this one. */
-    const int64_t next = p->q_band * p->step[0] * p->from[1] * in * (int64_t)p->size;
+    const int64_t next = p->q.band * p->step[0] * p->from[1] * in * (int64_t)p->size;
     const int64_t left = (p->c.n - image) * p->from[0] * p->from[1] * in * (int64_t)p->size;
     const int64_t at = (q * p->step[0]) * p->from[1] * in * (int64_t)p->size + next;
     const int64_t ahead = at + next <= left ? next : at < left ? left - at : 0;
@@ -367,7 +380,7 @@ static void cpu_conv_run(const void *plan, void *const *args, int64_t begin, int
     (void)fault;
     const conv_plan *p = plan;
     const int64_t taps = p->c.size[0] * p->c.size[1], units = p->c.n * p->bands;
-    char *packed = scratch, *raw = packed + p->packed_bytes, *rest = raw + p->raw_bytes;
+    char *packed = scratch, *raw = packed + p->bytes.packed, *rest = raw + p->bytes.raw;
     for (int64_t task = begin, have = -1; task < end; task++) {
         const int64_t part = task / p->blocks, block = task % p->blocks;
         const int64_t from = panel_at(p, part), to = panel_at(p, part + 1);
@@ -408,12 +421,12 @@ static void set_scratch(conv_plan *p, weft_cpu_work *work) {
     const int64_t taps = p->c.size[0] * p->c.size[1];
     const int64_t most = weft__ceil_div(calls_of(p), p->parts) * p->kernels->vectors * p->kernels->lanes;
     const bool half = is_half(p->c.dtype);
-    p->packed_bytes = weft__conv_aligned((size_t)(taps * p->n_from * p->c.groups * most) * p->wide);
-    p->raw_bytes = half ? weft__conv_aligned((size_t)(p->c.groups * p->c.out * taps * p->c.in) * p->wide) : 0;
-    p->band_bytes = weft__conv_aligned(weft__conv_band_bytes(&p->band));
-    p->result_bytes =
-        half ? (size_t)(p->q_band * p->stride[0] * p->to[1] * p->c.groups * p->n_to) * p->wide : 0;
-    work->scratch_bytes = p->packed_bytes + p->raw_bytes + p->band_bytes + p->result_bytes;
+    p->bytes.packed = weft__conv_aligned((size_t)(taps * p->n_from * p->c.groups * most) * p->wide);
+    p->bytes.raw = half ? weft__conv_aligned((size_t)(p->c.groups * p->c.out * taps * p->c.in) * p->wide) : 0;
+    p->bytes.band = weft__conv_aligned(weft__conv_band_bytes(&p->band));
+    p->bytes.result =
+        half ? (size_t)(p->q.band * p->stride[0] * p->to[1] * p->c.groups * p->n_to) * p->wide : 0;
+    work->scratch_bytes = p->bytes.packed + p->bytes.raw + p->bytes.band + p->bytes.result;
 }
 
 bool weft__cpu_conv_takes(const weft_heavy_conv *c) { return weft_dtype_is_float((weft_dtype)c->dtype); }

@@ -27,14 +27,18 @@ typedef struct weight_plan {
     int64_t depth, width;     /* rows (tap, input channel) of a sum; its columns, in whole vectors */
     int64_t parts, panels;    /* ranges of output channels; vectors of output channels */
     int64_t blocks;
-    int64_t *rows;         /* position of each row in a window */
-    int64_t joined;        /* number of rows that are contiguous */
-    weft_conv_line *lines; /* lines of a whole band, in pieces of at most LINE_PIXELS pixels */
-    int64_t *first_line;   /* first line of each piece; the last entry is the number of lines */
+    int64_t *rows;  /* position of each row in a window */
+    int64_t joined; /* number of rows that are contiguous */
+    struct {
+        weft_conv_line *list; /* lines of a whole band, in pieces of at most LINE_PIXELS pixels */
+        int64_t *first;       /* first line of each piece; the last entry is the number of lines */
+    } lines;
     int64_t n_parts;
     void *sums; /* (blocks, sets, panels of a call (depth, its vectors)) */
     int *done;  /* (parts, blocks): how many of the two sums of a pair are complete */
-    size_t band_bytes, y_bytes;
+    struct {
+        size_t band, y;
+    } bytes;
 } weight_plan;
 
 static void cpu_conv_weight_plan_free(weft_context *ctx, void *plan) {
@@ -42,8 +46,8 @@ static void cpu_conv_weight_plan_free(weft_context *ctx, void *plan) {
     if (!p) return;
     weft__conv_rows_free(ctx, p->each_row);
     weft__free(ctx, p->rows);
-    weft__free(ctx, p->lines);
-    weft__free(ctx, p->first_line);
+    weft__free(ctx, p->lines.list);
+    weft__free(ctx, p->lines.first);
     weft__free_aligned(ctx, p->sums);
     weft__free(ctx, p->done);
     weft__free(ctx, p);
@@ -91,8 +95,8 @@ static void add_band(const weight_plan *p, const char *x, const char *y, int64_t
     const int64_t calls = p->sets * weft__ceil_div(end - begin, p->kernels->vectors);
     for (int64_t i = 0; i < p->n_parts; i++) {
         int64_t n = 0, pixels = 0, call = i * calls;
-        const weft_conv_line *lines = p->lines + p->first_line[i];
-        for (; n < p->first_line[i + 1] - p->first_line[i] && lines[n].y < rows * c->y[1] * wide; n++)
+        const weft_conv_line *lines = p->lines.list + p->lines.first[i];
+        for (; n < p->lines.first[i + 1] - p->lines.first[i] && lines[n].y < rows * c->y[1] * wide; n++)
             pixels += lines[n].n;
         if (n == 0) break;
         for (int64_t g = 0; g < p->sets; g++)
@@ -153,7 +157,7 @@ static void do_band(const weight_plan *p, void *const *args, int64_t unit, int64
     const int64_t deep = c->x[1] * c->groups * c->in, y_at = (image * c->y[0] + at) * wide * size;
     const char *from = (const char *)args[0] + image * c->x[0] * deep * size;
     const char *y = weft__conv_wide((weft_dtype)c->dtype, p->own, (const char *)args[1] + y_at, rows * wide,
-                                    scratch + p->band_bytes);
+                                    scratch + p->bytes.band);
     if (p->each) {
         add_rows(p, from, (char *)y, at, rows, block, first, scratch);
         return;
@@ -167,7 +171,7 @@ static void do_band(const weight_plan *p, void *const *args, int64_t unit, int64
                                y_at + y_bytes / (p->size == p->wide ? p->n_parts : 1), y_bytes)};
     const char *x = weft__conv_band_fill(&p->band, p->own, from, at * c->stride[0] + p->band.low[0],
                                          p->band.most - (p->band_rows - rows) * c->stride[0], scratch);
-    add_band(p, x, y, rows, block, begin, end, first, next, scratch + p->band_bytes + p->y_bytes);
+    add_band(p, x, y, rows, block, begin, end, first, next, scratch + p->bytes.band + p->bytes.y);
 }
 
 /* ---- the sums of blocks ---- */
@@ -281,9 +285,9 @@ static bool list_rows(weft_context *ctx, weight_plan *p) {
     const int64_t row = weft__conv_band_row(&p->band), pieces = weft__ceil_div(c->y[1], LINE_PIXELS);
     int64_t n = 0, lines = 0, pixels = LINE_PIXELS;
     p->rows = weft__array(ctx, (size_t)p->depth, sizeof *p->rows);
-    p->lines = weft__array(ctx, (size_t)(p->band_rows * pieces), sizeof *p->lines);
-    p->first_line = weft__array(ctx, (size_t)(p->band_rows * pieces + 1), sizeof *p->first_line);
-    if (!p->rows || !p->lines || !p->first_line) return false;
+    p->lines.list = weft__array(ctx, (size_t)(p->band_rows * pieces), sizeof *p->lines.list);
+    p->lines.first = weft__array(ctx, (size_t)(p->band_rows * pieces + 1), sizeof *p->lines.first);
+    if (!p->rows || !p->lines.list || !p->lines.first) return false;
     p->joined = c->groups == 1 && c->dilation[1] == 1 ? c->size[1] * c->in : c->in;
     for (int64_t i = 0; i < c->size[0]; i++)
         for (int64_t j = 0; j < c->size[1]; j++)
@@ -293,15 +297,15 @@ static bool list_rows(weft_context *ctx, weight_plan *p) {
         for (int64_t i = 0; i < pieces; i++) {
             const int64_t from = c->y[1] * i / pieces, count = c->y[1] * (i + 1) / pieces - from;
             if (pixels + count > LINE_PIXELS) {
-                p->first_line[p->n_parts++] = lines;
+                p->lines.first[p->n_parts++] = lines;
                 pixels = 0;
             }
             pixels += count;
-            p->lines[lines++] =
+            p->lines.list[lines++] =
                 (weft_conv_line){h * c->stride[0] * row + from * c->stride[1] * p->band.channels,
                                  (h * c->y[1] + from) * c->groups * c->out, count};
         }
-    p->first_line[p->n_parts] = lines;
+    p->lines.first[p->n_parts] = lines;
     return true;
 }
 
@@ -332,12 +336,12 @@ static bool cpu_conv_weight_make(weft_context *ctx, weight_plan *p, int threads,
     conv_weight_partition(p, threads);
     p->done = weft__array(ctx, (size_t)(p->parts * p->blocks), sizeof *p->done);
     p->sums = weft__alloc_aligned(ctx, (size_t)(p->blocks * p->sets * p->depth * p->width) * p->wide);
-    p->band_bytes = weft__conv_aligned(weft__conv_band_bytes(&p->band));
-    if (p->each) p->band_bytes = weft__conv_aligned((size_t)(p->band.most * c->x[1] * c->groups) * p->wide);
+    p->bytes.band = weft__conv_aligned(weft__conv_band_bytes(&p->band));
+    if (p->each) p->bytes.band = weft__conv_aligned((size_t)(p->band.most * c->x[1] * c->groups) * p->wide);
     if (p->size != p->wide)
-        p->y_bytes = weft__conv_aligned((size_t)(p->band_rows * c->y[1] * c->groups * c->out) * p->wide);
+        p->bytes.y = weft__conv_aligned((size_t)(p->band_rows * c->y[1] * c->groups * c->out) * p->wide);
     const size_t panel = (size_t)((p->each ? p->width : p->kernels->vectors * p->kernels->lanes)) * p->wide;
-    work->scratch_bytes = p->band_bytes + p->y_bytes + LINE_PIXELS * panel;
+    work->scratch_bytes = p->bytes.band + p->bytes.y + LINE_PIXELS * panel;
     if (work->scratch_bytes < TURN * panel) work->scratch_bytes = TURN * panel;
     work->tasks = p->parts * p->blocks;
     return p->done && p->sums;

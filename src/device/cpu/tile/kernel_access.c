@@ -100,8 +100,8 @@ typedef struct walk {
 /* Returns which element of the index tensor gave index `at` of the tile. */
 static int64_t index_element(const walk *w, int64_t at) {
     const weft_kernel_plan *plan = w->frame->plan;
-    if (w->step->index_access < 0) return at;
-    const weft_access *x = &plan->accesses[w->step->index_access];
+    if (w->step->gather.access < 0) return at;
+    const weft_access *x = &plan->accesses[w->step->gather.access];
     const weft_nest *nests[2] = {plan->columns ? &plan->parallel : &plan->reduction,
                                  /* the faster one first */
                                  plan->columns ? &plan->reduction : &plan->parallel};
@@ -121,9 +121,9 @@ static int64_t index_element(const walk *w, int64_t at) {
 }
 
 static void report_index(const walk *w, int64_t at) {
-    const int64_t value = w->step->index_ct == WEFT_CT_I64 ? ((const int64_t *)(const void *)w->a)[at]
-                                                           : ((const int32_t *)(const void *)w->a)[at];
-    weft__cpu_fault(w->frame->fault, WEFT_FAULT_GATHER, w->frame->plan->path, value, w->step->bound,
+    const int64_t value = w->step->gather.ct == WEFT_CT_I64 ? ((const int64_t *)(const void *)w->a)[at]
+                                                            : ((const int32_t *)(const void *)w->a)[at];
+    weft__cpu_fault(w->frame->fault, WEFT_FAULT_GATHER, w->frame->plan->path, value, w->step->gather.bound,
                     index_element(w, at));
 }
 
@@ -146,10 +146,10 @@ static void run_of(const walk *w, int64_t at, int64_t n, int64_t offset, int64_t
         tiles->random(n, (int32_t *)(void *)out, offset, stride, (const int32_t *)(const void *)w->buffer);
         break;
     case WEFT_INSTR_GATHER: {
-        size_t wide = weft__ct_size((weft_ct)s->index_ct);
+        size_t wide = weft__ct_size((weft_ct)s->gather.ct);
         int64_t bad =
             tiles->gather[s->dtype][wide == 8](n, out, w->buffer + offset * (int64_t)w->size, stride,
-                                               w->a + at * (int64_t)wide, s->pitch, s->bound);
+                                               w->a + at * (int64_t)wide, s->gather.pitch, s->gather.bound);
         if (bad >= 0) report_index(w, at + bad);
         break;
     }

@@ -263,7 +263,7 @@ weft_status weft__cpu_kernel_prepare(weft_context *ctx, const weft_kernel *kerne
         kernel_plan_plan_free(ctx, plan);
         return status;
     }
-    plan->plain = plan->n_ahead == 0 && plan->parallel.tiles == 1;
+    plan->plain = plan->ahead.count == 0 && plan->parallel.tiles == 1;
     *work = (weft_cpu_work){.tasks = plan->parallel.tiles / plan->tiles_a_block,
                             .scratch_bytes = plan->scratch_bytes,
                             .cost_ns = per_run,

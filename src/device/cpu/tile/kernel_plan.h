@@ -97,7 +97,6 @@ typedef struct weft_step {
     uint8_t source;      /* READ: weft_instr_kind */
     uint8_t ct;          /* of out (of a for WRITE, CHECK) */
     uint8_t dtype;       /* READ, WRITE: of the buffer */
-    uint8_t index_ct;    /* GATHER: of a */
     uint8_t expensive;   /* CALC of f32: expensive, or treated as such; it is done in slices, and lines are
                        fetched   between them */
     uint8_t slices;      /* CALC of f32: may be done in slices */
@@ -115,10 +114,13 @@ typedef struct weft_step {
     } fn;
     weft_tile_reduce reduce;
     weft_tile_join join;
-    int64_t pitch, bound; /* GATHER */
-    int64_t group;        /* ADD, FOLD: parts that are added in sequence before the sum moves up one level */
-    int64_t bytes;    /* KEEP: size of one chunk; ADD, FOLD, DONE: size of one vector of the accumulator */
-    int index_access; /* GATHER: the access that read the index a, for the fault report; -1: computed */
+    struct {
+        uint8_t ct; /* of the index a */
+        int access; /* that reads the index, for the fault report; -1: computed */
+        int64_t pitch, bound;
+    } gather;
+    int64_t group; /* ADD, FOLD: parts that are added in sequence before the sum moves up one level */
+    int64_t bytes; /* KEEP: size of one chunk; ADD, FOLD, DONE: size of one vector of the accumulator */
 } weft_step;
 
 /* Dimensions first .. first + count - 1 of the plan. Dimensions outside `split` have one index at a time,
@@ -167,10 +169,12 @@ typedef struct weft_kernel_plan {
     weft_access *accesses;
     weft_phase *phases;
     char *consts; /* 8 bytes each */
-    int n_ahead;
-    int64_t ahead_lines; /* lines of each piece to fetch before each step or slice */
-    int64_t ahead_end;   /* the most lines of any piece */
-    weft_ahead ahead[WEFT_AHEAD_MOST];
+    struct {
+        int count;
+        int64_t lines; /* of each piece, to fetch before each step or slice */
+        int64_t end;   /* the most lines of any piece */
+        weft_ahead list[WEFT_AHEAD_MOST];
+    } ahead;
     size_t scratch_bytes;
 } weft_kernel_plan;
 

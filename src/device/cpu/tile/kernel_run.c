@@ -135,8 +135,8 @@ static void rare_step(const weft_frame *f, const weft_step *s) {
 
 static void look_ahead(weft_frame *f) {
     const weft_kernel_plan *plan = f->plan;
-    for (int i = 0; i < plan->n_ahead; i++) {
-        const weft_ahead *a = &plan->ahead[i];
+    for (int i = 0; i < plan->ahead.count; i++) {
+        const weft_ahead *a = &plan->ahead.list[i];
         f->ahead.from[i] = (const char *)f->args[a->arg] +
                            weft__access_offset(f, &plan->accesses[a->access]) * a->size + a->bytes;
     }
@@ -160,9 +160,9 @@ static inline void fetch_to_write(const char *from, int64_t lines) {
  * sees read, so it then works in all these pages at once. */
 static void fetch_lines(weft_frame *f) {
     const weft_kernel_plan *plan = f->plan;
-    const int64_t first = f->ahead.at, last = first + plan->ahead_lines;
-    for (int i = 0; i < plan->n_ahead; i++) {
-        const weft_ahead *a = &plan->ahead[i];
+    const int64_t first = f->ahead.at, last = first + plan->ahead.lines;
+    for (int i = 0; i < plan->ahead.count; i++) {
+        const weft_ahead *a = &plan->ahead.list[i];
         const char *from = f->ahead.from[i] + 64 * first;
         const int64_t n = (last < a->lines ? last : a->lines) - first;
         if (a->written)
@@ -194,10 +194,10 @@ static inline __attribute__((always_inline)) void run_list(weft_frame *f, weft_r
     const int64_t rows = f->count[WEFT_COUNT_ROW];
     for (; s < end; s++) {
         if (!plain && s->once && !f->fresh) continue;
-        if (!plain && f->ahead.at < f->plan->ahead_end && s->kind != WEFT_STEP_POINT) fetch_lines(f);
+        if (!plain && f->ahead.at < f->plan->ahead.end && s->kind != WEFT_STEP_POINT) fetch_lines(f);
         switch (s->kind) {
         case WEFT_STEP_CALC:
-            if (!plain && s->expensive && f->ahead.at < f->plan->ahead_end) {
+            if (!plain && s->expensive && f->ahead.at < f->plan->ahead.end) {
                 run_slices(f, s);
                 break;
             }
@@ -264,7 +264,7 @@ static void run_phase(weft_frame *f, const weft_phase *phase) {
         f->chunk[3] = parallel * f->chunk[2];
         f->count[WEFT_COUNT_LINE] = f->chunk[2] * r->inner;
         f->count[WEFT_COUNT_FULL] = rows * f->count[WEFT_COUNT_LINE];
-        if (f->plan->columns && f->plan->n_ahead) look_ahead(f);
+        if (f->plan->columns && f->plan->ahead.count) look_ahead(f);
         run_steps(f, phase->chunk);
         next(f, r);
     }
@@ -289,7 +289,7 @@ void weft__plan_run(const void *p, void *const *args, int64_t begin, int64_t end
     f.base = scratch;
     f.fault = fault;
     f.ordinal = 0;
-    f.ahead.at = plan->ahead_end; /* nothing to fetch yet */
+    f.ahead.at = plan->ahead.end; /* nothing to fetch yet */
     memset(f.start, 0, sizeof f.start);
     f.base[WEFT_BASE_SCRATCH] = scratch;
     f.base[WEFT_BASE_CONST] = plan->consts;
@@ -307,7 +307,7 @@ void weft__plan_run(const void *p, void *const *args, int64_t begin, int64_t end
         f.count[WEFT_COUNT_FULL] = f.count[WEFT_COUNT_ROW] * (r->tiles > 1 ? r->max : r->total);
         f.fresh = f.count[WEFT_COUNT_ROW] > most;
         if (f.fresh) most = f.count[WEFT_COUNT_ROW];
-        if (plan->n_ahead && !plan->columns) look_ahead(&f);
+        if (plan->ahead.count && !plan->columns) look_ahead(&f);
         if (plan->folds && in_block == 0) run_phase(&f, &plan->open);
         for (int i = 0; i < plan->n_phases && f.chunk[1] > 0; i++) run_phase(&f, &plan->phases[i]);
         if (plan->folds && ++in_block == plan->tiles_a_block) run_phase(&f, &plan->close), in_block = 0;

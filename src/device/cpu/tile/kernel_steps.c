@@ -447,8 +447,8 @@ static bool lay_out(weft_builder *b) {
  * written in place. */
 static bool known_ahead(const weft_builder *b, int arg, int64_t offset) {
     weft_kernel_plan *plan = b->plan;
-    for (int i = 0; i < plan->n_ahead; i++) {
-        weft_ahead *a = &plan->ahead[i];
+    for (int i = 0; i < plan->ahead.count; i++) {
+        weft_ahead *a = &plan->ahead.list[i];
         if (!share(b, a->arg, arg) || plan->accesses[a->access].offset != offset) continue;
         a->written = a->written || b->kernel->args[arg].written;
         return true;
@@ -518,16 +518,16 @@ static void look_ahead(weft_builder *b) {
         if (c->arg < 0 || (c->kind != WEFT_INSTR_LOAD && c->kind != WEFT_INSTR_STORE)) continue;
         const weft_ahead a = piece_of(b, v, c);
         if (a.lines == 0 || known_ahead(b, c->arg, plan->accesses[a.access].offset) ||
-            plan->n_ahead == WEFT_AHEAD_MOST)
+            plan->ahead.count == WEFT_AHEAD_MOST)
             continue;
-        plan->ahead[plan->n_ahead++] = a;
-        if (a.lines > plan->ahead_end) plan->ahead_end = a.lines;
+        plan->ahead.list[plan->ahead.count++] = a;
+        if (a.lines > plan->ahead.end) plan->ahead.end = a.lines;
         all += 64 * a.lines * plan->parallel.tiles * (plan->columns ? chunks : 1);
     }
     /* down a single matrix the hardware prefetcher is faster */
-    const bool alone = plan->columns && plan->n_ahead == 1;
-    if (all < AHEAD_LEAST || alone) plan->n_ahead = 0, plan->ahead_end = 0;
-    plan->ahead_lines = plan->ahead_end / slots_of(b) + 1;
+    const bool alone = plan->columns && plan->ahead.count == 1;
+    if (all < AHEAD_LEAST || alone) plan->ahead.count = 0, plan->ahead.end = 0;
+    plan->ahead.lines = plan->ahead.end / slots_of(b) + 1;
 }
 
 /* ---- all of it ---- */

@@ -22,7 +22,7 @@ weft_step *weft__step_add(weft_builder *b, weft_step_kind kind, weft_count count
     memset(s, 0, sizeof *s);
     s->kind = (uint8_t)kind;
     s->count = (uint8_t)count;
-    s->arg = s->slot = s->access = s->index_access = -1;
+    s->arg = s->slot = s->access = s->gather.access = -1;
     return s;
 }
 
@@ -356,10 +356,10 @@ static void make_read(weft_builder *b, const weft_instr *c, weft_tile_value *x) 
     s->out = x->ref;
     s->a = a;
     if (c->kind == WEFT_INSTR_GATHER) {
-        s->index_ct = b->values[c->a].ct;
-        s->pitch = c->imm_i;
-        s->bound = c->bound;
-        s->index_access = access_behind(b, c->a);
+        s->gather.ct = b->values[c->a].ct;
+        s->gather.pitch = c->imm_i;
+        s->gather.bound = c->bound;
+        s->gather.access = access_behind(b, c->a);
     }
     if (!x->scalar && !once) b->cost_ns += c->kind == WEFT_INSTR_RANDOM ? 1.2 : 0.6;
 }

@@ -7,7 +7,7 @@
 #define WEFT_DEVICE_CUDA_DNN_DNN_H
 
 #include "base/base.h"
-#include "device/cuda/driver/api.h"
+#include "device/gpu/driver/api.h"
 
 #ifndef CUDNN_GRAPH_H_ /* defined by the vendor's header; a test includes both */
 typedef struct cudnnContext *cudnnHandle_t;

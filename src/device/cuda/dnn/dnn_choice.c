@@ -2,13 +2,13 @@
  * own, as cuBLASLt's algorithms are. The choice and its plan are stored on disk, because engines add in
  * different orders, and a machine must always give equal bits. For the same reason the first engine is taken
  * if nothing can be stored.
- * Must not know: what graphs compute. Read next: dnn_plan.c, cuda/timing.h. */
+ * Must not know: what graphs compute. Read next: dnn_plan.c, gpu/driver/timing.h. */
 #include "device/cuda/dnn/dnn_choice.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "device/cuda/timing.h"
+#include "device/gpu/driver/timing.h"
 #include "device/gpu/backend/cache.h"
 
 /* of making and timing plans after the first one of a problem, for an opened device; later problems get the
@@ -59,7 +59,7 @@ typedef struct engine_search {
 static bool dnn_choice_run(weft__cuda *d, const void *call) {
     const engine_search *s = call;
     const size_t at = s->workspace ? dnn_choice_aligned((size_t)s->workspace->address) : 0;
-    return weft__dnn_execute(d->dnn.card.handle, s->now, s->problem->count, s->ids, s->values,
+    return weft__dnn_execute(weft__dnn_of(d)->card.handle, s->now, s->problem->count, s->ids, s->values,
                              (void *)(uintptr_t)at, s->message) == 0;
 }
 
@@ -95,10 +95,10 @@ static bool make_workspace(engine_search *s, int64_t bytes) {
 static void begin_timing(engine_search *s) {
     const weft_dnn_problem *p = s->problem;
     const double most = weft__cuda_hook.dnn_seconds > 0 ? weft__cuda_hook.dnn_seconds : SECONDS_MOST;
-    s->timed = weft__tuner_asks(&s->d->gpu.tuner, p->work) && s->d->dnn.seconds < most &&
+    s->timed = weft__tuner_asks(&s->d->gpu.tuner, p->work) && weft__dnn_of(s->d)->seconds < most &&
                weft__gpu_cache_wanted() && weft__cu.cuEventCreate(&s->events[0], CU_EVENT_DEFAULT) == 0 &&
                weft__cu.cuEventCreate(&s->events[1], CU_EVENT_DEFAULT) == 0 && make_operands(s);
-    s->end = weft__tuner_clock() + most - s->d->dnn.seconds;
+    s->end = weft__tuner_clock() + most - weft__dnn_of(s->d)->seconds;
 }
 
 static void end_timing(engine_search *s) {
@@ -160,9 +160,9 @@ static bool dnn_choice_search(weft__cuda *d, const weft_dnn_problem *p, int want
     weft_dnn_graph graph = {.error = 0};
     if (wanted < 0) begin_timing(&s);
     p->describe(&graph, p->what);
-    weft__dnn_plans(&d->dnn.card, &graph, &p->request, dnn_choice_visit, &s, message);
+    weft__dnn_plans(&weft__dnn_of(d)->card, &graph, &p->request, dnn_choice_visit, &s, message);
     weft__dnn_graph_free(&graph);
-    if (s.timed) d->dnn.seconds += weft__tuner_clock() - from;
+    if (s.timed) weft__dnn_of(d)->seconds += weft__tuner_clock() - from;
     end_timing(&s);
     d->gpu.base.ctx->error = error;
     s.found.gain = s.least > 0 ? (double)(s.first / s.least) : 1;
@@ -185,9 +185,9 @@ static bool dnn_choice_load(weft__cuda *d, const weft_dnn_problem *p, const kept
     void *saved = NULL;
     size_t bytes = 0;
     if (!weft__gpu_cache_load(ctx, key_of_plan(p->key, found->engine), &saved, &bytes)) return false;
-    const bool done = weft__dnn_plan_load(&d->dnn.card, saved, bytes, plan);
+    const bool done = weft__dnn_plan_load(&weft__dnn_of(d)->card, saved, bytes, plan);
     weft__free(ctx, saved);
-    d->dnn.loaded += done;
+    weft__dnn_of(d)->loaded += done;
     return done;
 }
 
@@ -213,7 +213,7 @@ bool weft__dnn_choose(weft__cuda *d, const weft_dnn_problem *p, weft_dnn_plan *p
             found = earlier;
         else
             done = dnn_choice_search(d, p, -1, &found, plan, message);
-        d->dnn.built += done;
+        weft__dnn_of(d)->built += done;
         if (done) dnn_choice_store(d, p, &found, plan);
     }
     if (!done) return false;

@@ -1,7 +1,7 @@
 /* cuDNN for an open device, and its attention. Each problem has a plan, which is stored in memory and on
  * disk. A call executes the plan instead of launches. All else is left to Weft's own template, and a line in
  * the log says why.
- * Must not know: graphs of operations. Read next: dnn_attention.c, dnn_image.c, cuda/run.c. */
+ * Must not know: graphs of operations. Read next: dnn_attention.c, dnn_image.c, gpu/driver/run.c. */
 #include "device/cuda/dnn/dnn_heavy.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "device/cuda/dnn/dnn_attention.h"
 #include "device/cuda/dnn/dnn_choice.h"
-#include "device/cuda/run.h"
+#include "device/gpu/driver/run.h"
 
 /* Limits of the memory for the gradient of the scores. A backward pass that adds in one order needs it. A
  * larger problem is computed in parts of the batch, one after the other in the same memory. GPT-2 124M needs
@@ -114,7 +114,7 @@ static CUresult dnn_heavy_run(weft__cuda *d, const weft_call *call, void *const 
     (void)stream; /* it is the stream of the handle */
     for (int64_t b = 0; b < w->part.batches && !error; b++)
         for (int64_t h = 0; h < w->part.heads && !error; h++)
-            error = execute(&d->dnn, w, addresses, b, h, message);
+            error = execute(weft__dnn_of(d), w, addresses, b, h, message);
     if (!error) return 0;
     snprintf(d->said, sizeof d->said, "cuDNN: %.190s", message);
     return CUDA_ERROR_UNKNOWN;
@@ -184,7 +184,7 @@ static bool dnn_heavy_plan(weft__cuda *d, weft_dnn_work *w, char message[WEFT_DN
 /* ---- problems ---- */
 
 static void open_library(weft__cuda *d) {
-    weft_dnn *dnn = &d->dnn;
+    weft_dnn *dnn = weft__dnn_of(d);
     char message[WEFT_DNN_MESSAGE];
     const char *why = weft__dnn_open();
     unsigned status = 0;
@@ -222,7 +222,7 @@ static weft_hash work_key(const weft__cuda *d, const weft_heavy_attention *at) {
 static weft_dnn_work *work_of(weft__cuda *d, const weft_heavy *heavy) {
     const weft_heavy_attention *at = &heavy->as.attention;
     weft_context *ctx = d->gpu.base.ctx;
-    weft_dnn *dnn = &d->dnn;
+    weft_dnn *dnn = weft__dnn_of(d);
     const weft_hash key = work_key(d, at);
     char message[WEFT_DNN_MESSAGE];
     for (size_t i = 0; i < dnn->n_works; i++)
@@ -281,13 +281,13 @@ weft_status weft__dnn_offer(weft__cuda *d, weft_launches *launches, const weft_c
     const uint8_t dtype = heavy->as.attention.dtype;
     const bool attends = heavy->kind == WEFT_HEAVY_ATTENTION && (dtype == WEFT_F16 || dtype == WEFT_BF16);
     if (!attends && heavy->kind != WEFT_HEAVY_CONV) return WEFT_OK;
-    if (!d->dnn.opened) open_library(d);
-    if (!d->dnn.card.handle) return WEFT_OK;
+    if (!weft__dnn_of(d)->opened) open_library(d);
+    if (!weft__dnn_of(d)->card.handle) return WEFT_OK;
     return attends ? offer_attention(d, launches, heavy) : weft__dnn_offer_convolution(d, launches, heavy);
 }
 
 void weft__dnn_close(weft__cuda *d) {
-    weft_dnn *dnn = &d->dnn;
+    weft_dnn *dnn = weft__dnn_of(d);
     weft__dnn_images_free(d);
     for (size_t i = 0; i < dnn->n_works; i++) {
         weft__dnn_plan_free(&dnn->works[i]->plan);

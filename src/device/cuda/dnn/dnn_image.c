@@ -7,7 +7,7 @@
 #include "device/cuda/dnn/dnn_choice.h"
 #include "device/cuda/dnn/dnn_convolution.h"
 #include "device/cuda/dnn/dnn_heavy.h"
-#include "device/cuda/run.h"
+#include "device/gpu/driver/run.h"
 
 /* A problem and its plan. */
 typedef struct weft_dnn_image {
@@ -58,7 +58,8 @@ static CUresult dnn_image_run(weft__cuda *d, const weft_call *call, void *const 
     (void)stream; /* it is the stream of the handle */
     for (int i = 0; i < 3; i++) names[i] = ids[w->what.pass][i];
     for (int i = 0; i < 4; i++) values[i] = (void *)(uintptr_t) * (const CUdeviceptr *)addresses[i];
-    if (!weft__dnn_execute(d->dnn.card.handle, &w->plan, 3, names, values, values[3], message)) return 0;
+    if (!weft__dnn_execute(weft__dnn_of(d)->card.handle, &w->plan, 3, names, values, values[3], message))
+        return 0;
     snprintf(d->said, sizeof d->said, "cuDNN: %.190s", message);
     return CUDA_ERROR_UNKNOWN;
 }
@@ -119,7 +120,7 @@ static void dnn_image_plan(weft__cuda *d, weft_dnn_image *w, const char *path) {
 /* Returns the problem of a convolution, or NULL when memory is short. */
 static weft_dnn_image *image_of(weft__cuda *d, const weft_dnn_convolution *what, const char *path) {
     weft_context *ctx = d->gpu.base.ctx;
-    weft_dnn *dnn = &d->dnn;
+    weft_dnn *dnn = weft__dnn_of(d);
     const weft_hash key = key_of(what, d->fast);
     for (size_t i = 0; i < dnn->n_images; i++)
         if (weft__hash_equal(dnn->images[i]->key, key)) return dnn->images[i];
@@ -157,9 +158,10 @@ weft_status weft__dnn_offer_convolution(weft__cuda *d, weft_launches *launches, 
 }
 
 void weft__dnn_images_free(weft__cuda *d) {
-    for (size_t i = 0; i < d->dnn.n_images; i++) {
-        weft__dnn_plan_free(&d->dnn.images[i]->plan);
-        weft__free(d->gpu.base.ctx, d->dnn.images[i]);
+    const weft_dnn *dnn = weft__dnn_of(d);
+    for (size_t i = 0; i < dnn->n_images; i++) {
+        weft__dnn_plan_free(&dnn->images[i]->plan);
+        weft__free(d->gpu.base.ctx, dnn->images[i]);
     }
-    weft__free(d->gpu.base.ctx, d->dnn.images);
+    weft__free(d->gpu.base.ctx, dnn->images);
 }

@@ -1,10 +1,10 @@
 /* Opens cuDNN, and knows which versions are used.
- * Must not know: what it computes. Read next: cuda/blas/search.c, dnn_graph.c. */
+ * Must not know: what it computes. Read next: cuda/search.c, dnn_graph.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "device/cuda/dnn/dnn.h"
-#include "device/cuda/blas/search.h"
+#include "device/cuda/search.h"
 
 #define PACKAGE "nvidia-cudnn-cu13"
 

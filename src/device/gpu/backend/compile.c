@@ -1,5 +1,5 @@
 /* Finds the kernel sources that are new, divides them into modules and compiles the modules in parallel.
- * Must not know: OpenCL, CUDA. Read next: cache.h, opencl/compile.c, cuda/driver/compile.c. */
+ * Must not know: OpenCL, CUDA. Read next: cache.h, opencl/compile.c, driver/compile.c. */
 #include "device/gpu/backend/compile.h"
 
 #include <inttypes.h>

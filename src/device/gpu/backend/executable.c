@@ -1,5 +1,5 @@
 /* Builds programs, chooses their form, binds buffers, runs programs and times their commands.
- * Must not know: OpenCL, CUDA. Read next: opencl/run.c, cuda/run.c. */
+ * Must not know: OpenCL, CUDA. Read next: opencl/run.c, driver/run.c. */
 #include "device/gpu/backend/executable.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Lists, chooses, describes and outlines the devices of an API.
- * Must not know: OpenCL, CUDA, open devices. Read next: opencl/devices.c, cuda/driver/devices.c. */
+ * Must not know: OpenCL, CUDA, open devices. Read next: opencl/devices.c, cuda/devices.c. */
 #include "device/gpu/backend/found.h"
 
 #include <stdio.h>

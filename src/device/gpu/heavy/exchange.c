@@ -1,5 +1,5 @@
 /* Adds up what linked devices have received from the other processes. All else of an exchange is a matter of
- * the library that links them (cuda/nccl/exchange.c). A device without a link declines exchanges: gradients
+ * the library that links them (driver/nccl/exchange.c). A device without a link declines exchanges: gradients
  * are then exchanged after the program, through the memory of the host. Must not know: OpenCL, CUDA. Read
  * next: exchange.cl, heavy/exchange.h. */
 #include <stdio.h>

@@ -101,7 +101,9 @@ typedef struct weft_wgsl_emitter {
     weft_wgsl_names known_structs, known_variables, helpers, functions_active;
     weft_wgsl_clone *clones;
     const weft_wgsl_type *result; /* of the function */
-    bool group, item;             /* whether it needs them */
+    struct {
+        bool group, item;
+    } needs; /* the function */
     int indent, temporaries;
     int copies; /* of the statements that are being printed, in loops that are unrolled */
     /* found by the walk */

@@ -251,8 +251,8 @@ static bool work_item(call *c, weft_wgsl_value *to) {
         } else {
             *to = result(c, WEFT_WGSL_I32,
                          weft__wgsl_text(c->e->run, "%s.%c", i ? "w_item" : "w_group", dimension));
-            c->e->group = c->e->group || i == 0;
-            c->e->item = c->e->item || i == 1;
+            c->e->needs.group = c->e->needs.group || i == 0;
+            c->e->needs.item = c->e->needs.item || i == 1;
         }
         return true;
     }
@@ -267,7 +267,7 @@ static weft_wgsl_value uniform(call *c) {
     if (!c->node->list || c->node->list->next)
         weft__wgsl_fail(e->run, c->node->line, "w_uniform needs one argument");
     weft__wgsl_local_variable(e, "w_answer", type(WEFT_WGSL_I32), c->node->line);
-    e->item = true;
+    e->needs.item = true;
     weft__wgsl_line(e, "if (all(w_item == vec3<i32>())) {");
     e->indent++;
     const weft_wgsl_value v =

@@ -78,23 +78,23 @@ static void put_function(weft_wgsl_emitter *e, const weft_wgsl_function *f, weft
                          const weft_wgsl_value *arguments) {
     weft_wgsl_buffer body = {0}, begin = {0}, *out = e->out;
     const weft_wgsl_type *result = e->result;
-    const bool group = e->group, item = e->item;
+    const bool group = e->needs.group, item = e->needs.item;
     const int indent = e->indent, copies = e->copies;
     const char *head = "";
-    e->out = &body, e->indent = e->copies = 1, e->result = f->type, e->group = e->item = false;
+    e->out = &body, e->indent = e->copies = 1, e->result = f->type, e->needs.group = e->needs.item = false;
     for (int i = 0; i < f->n_parameters; i++) {
         const char *one = bind_parameter(e, f->parameters[i], &arguments[i], &begin);
         head = weft__wgsl_text(e->run, "%s%s%s", head, *head && *one ? ", " : "", one);
     }
     for (const weft_wgsl_node *s = f->body->list; s; s = s->next) weft__wgsl_statement(e, s);
-    clone->group = e->group, clone->item = e->item;
-    if (e->group) head = weft__wgsl_text(e->run, "%s%sw_group: vec3<i32>", head, *head ? ", " : "");
-    if (e->item) head = weft__wgsl_text(e->run, "%s%sw_item: vec3<i32>", head, *head ? ", " : "");
+    clone->group = e->needs.group, clone->item = e->needs.item;
+    if (e->needs.group) head = weft__wgsl_text(e->run, "%s%sw_group: vec3<i32>", head, *head ? ", " : "");
+    if (e->needs.item) head = weft__wgsl_text(e->run, "%s%sw_item: vec3<i32>", head, *head ? ", " : "");
     const char *to = f->type->kind == WEFT_WGSL_VOID
                          ? ""
                          : weft__wgsl_text(e->run, " -> %s", weft__wgsl_type_text(e, f->type, f->line));
-    e->out = out, e->indent = indent, e->copies = copies, e->result = result, e->group = group,
-    e->item = item;
+    e->out = out, e->indent = indent, e->copies = copies, e->result = result, e->needs.group = group,
+    e->needs.item = item;
     weft__wgsl_put(e, &e->functions, "fn %s(%s)%s {\n%s%s}\n", clone->name, head, to,
                    begin.length ? begin.text : "", body.length ? body.text : "");
 }
@@ -169,8 +169,8 @@ weft_wgsl_value weft__wgsl_call(weft_wgsl_emitter *e, const weft_wgsl_node *n) {
     }
     if (c->group) text = weft__wgsl_text(e->run, "%s%sw_group", text, *text ? ", " : "");
     if (c->item) text = weft__wgsl_text(e->run, "%s%sw_item", text, *text ? ", " : "");
-    e->group = e->group || c->group;
-    e->item = e->item || c->item;
+    e->needs.group = e->needs.group || c->group;
+    e->needs.item = e->needs.item || c->item;
     text = weft__wgsl_text(e->run, "%s(%s)", c->name, text);
     result = weft__wgsl_value(f->type, text, WEFT_WGSL_L_PRIMARY, n->line);
     result.heavy = true;

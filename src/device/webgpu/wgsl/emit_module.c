@@ -89,12 +89,12 @@ static void put_entry(weft_wgsl_emitter *e, weft_wgsl_buffer *to, const weft_wgs
         "        return;\n"
         "    }\n",
         kernel->items[0], kernel->items[1], kernel->items[2]);
-    if (e->group)
+    if (e->needs.group)
         weft__wgsl_put(
             e, to,
             "    let w_group = vec3<i32>(vec3<u32>(w_number %% w_wide, w_number / w_wide %% w_high,\n"
             "                                     w_number / (w_wide * w_high)));\n");
-    if (e->item) weft__wgsl_put(e, to, "    let w_item = vec3<i32>(w_local);\n");
+    if (e->needs.item) weft__wgsl_put(e, to, "    let w_item = vec3<i32>(w_local);\n");
 }
 
 static void module_put_text(weft_wgsl_emitter *e, weft_wgsl_buffer *to, const weft_wgsl_buffer *from) {

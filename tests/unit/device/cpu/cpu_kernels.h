@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "device/cpu/cpu.h"
+#include "unit/view_at.h"
 
 #define MAX_CODE 64
 
@@ -292,7 +293,7 @@ static inline plain plain_instr(const built *t, int v, const int64_t *index, pla
             bool full = t->code[operand[i]].level == WEFT_LEVEL_FULL && t->kernel.n_reduce;
             o[i] = values[operand[i]][full ? p * length + r : p];
         }
-    const int64_t at = c->view >= 0 ? weft__view_at(&t->views[c->view], index) : -1;
+    const int64_t at = c->view >= 0 ? view_at(&t->views[c->view], index) : -1;
     const weft_dtype d = (weft_dtype)c->dtype;
     switch (c->kind) {
     case WEFT_INSTR_CONST: x.f = weft_dtype_is_float(d) ? c->imm_f : (double)c->imm_i, x.i = c->imm_i; break;
@@ -389,7 +390,7 @@ static inline void evaluate(built *t) {
                         values[v][at] = plain_value(t, v, index, values, p, r);
                         continue;
                     }
-                    const int64_t to = weft__view_at(&t->views[c->view], index);
+                    const int64_t to = view_at(&t->views[c->view], index);
                     const bool from_full = weft__level_inner(t->code[c->a].level) && k->n_reduce;
                     const plain x = values[c->a][from_full ? at : p];
                     if (to < 0) continue;

@@ -12,7 +12,7 @@
 
 #include <weft/weft.h>
 
-#include "device/cuda/driver/nvrtc.h"
+#include "device/cuda/nvrtc.h"
 #include "gpu.h"
 
 enum { BARS_NVRTC = 13 };

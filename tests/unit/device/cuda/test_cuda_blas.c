@@ -1,6 +1,6 @@
-/* src/device/cuda/blas, and src/device/hip/blas.c with WEFT_TEST_GPU=hip. If cublasLt.h and the library are
- * installed, compares declarations and descriptors with them. With the simulated library (tests/cuda/blas.c,
- * tests/hip/blas.c), checks:
+/* src/device/gpu/driver/blas, and src/device/hip/blas.c with WEFT_TEST_GPU=hip. If cublasLt.h and the library
+ * are installed, compares declarations and descriptors with them. With the simulated library
+ * (tests/cuda/blas.c, tests/hip/blas.c), checks:
  * - which matmuls become library calls, with which epilogues, and that the values equal the CPU's;
  * - how an algorithm is chosen and kept;
  * - what happens with matmuls that the library declines, and with a forged choice.
@@ -28,7 +28,8 @@
 #include "base/base.h"
 #include "component.h"
 #include "cuda/fake.h"
-#include "device/cuda/blas/blas_plan.h"
+#include "device/cuda/cuda.h"
+#include "device/gpu/driver/blas/blas_plan.h"
 #include "device/hip/hip.h"
 
 #if __has_include(<cublasLt.h>)
@@ -36,7 +37,7 @@
     _Static_assert(__builtin_types_compatible_p(result(*) arguments, __typeof__(&name)),                     \
                    #name " is declared otherwise");
 #define BLAS_CONSTANT(name, value) _Static_assert((int)(name) == (value), #name " has another value");
-#include "device/cuda/blas/blas.def"
+#include "device/gpu/driver/blas/blas.def"
 #undef BLAS_FUNCTION
 #undef BLAS_CONSTANT
 _Static_assert(sizeof(cublasLtMatmulAlgo_t) == 64, "an algorithm is kept as 64 bytes");
@@ -93,7 +94,7 @@ static char folder[] = "/tmp/weft_test_blas_XXXXXX";
 
 static int setup(void **state) {
     (void)state;
-    weft__cuda_hook.call_worth = 1;
+    weft__driver_hook.call_worth = 1;
     on_gpu.device = device();
     return mkdtemp(folder) && setenv("WEFT_KERNEL_CACHE", folder, 1) == 0 ? 0 : -1;
 }
@@ -503,7 +504,7 @@ static void test_fails(void **state) {
     assert_int_equal(weft_open(&on_gpu, &ctx), WEFT_OK);
     weft_tensor *a = filled(ctx, WEFT_F32, 2, shape, 1);
     for (int plain = 0; plain < 2; plain++) { /* also while a graph is captured */
-        weft__cuda_hook.plain = plain ? 1000 : 1;
+        weft__driver_hook.plain = plain ? 1000 : 1;
         c->fail = 1;
         assert_int_equal(weft_read(weft_matmul(a, a), first, sizeof(float) * 24 * 24), WEFT_ERR_DEVICE);
         assert_non_null(strstr(weft_last_error(ctx), says[0]));
@@ -512,7 +513,7 @@ static void test_fails(void **state) {
         assert_non_null(strstr(weft_last_error(ctx), says[1]));
         assert_int_equal(weft_read(weft_matmul(a, a), first, sizeof(float) * 24 * 24), WEFT_OK);
     }
-    weft__cuda_hook.plain = 0;
+    weft__driver_hook.plain = 0;
     weft_close(ctx);
     assert_int_equal(c->objects, 0);
 }

@@ -17,9 +17,8 @@
 
 #include "cuda/fake.h"
 #include "device/cuda/cuda.h"
-#include "device/cuda/driver/api.h"
-#include "device/cuda/driver/devices.h"
-#include "device/cuda/driver/nvrtc.h"
+#include "device/gpu/driver/api.h"
+#include "device/cuda/nvrtc.h"
 
 enum { N = 1024 };
 
@@ -65,7 +64,7 @@ static void *compile(const char *source, bool fault, char **log) {
     void *cubin = NULL;
     snprintf(whole, sizeof whole, "#define FAULT %d\n%s%s", fault,
              strstr(source, "__global__") ? "" : "extern \"C\" __global__ ", source);
-    weft_nvrtc_job job = {.source = whole, .arch = "sm_90"};
+    weft_nvrtc_job job = {.compiler = &weft__nvrtc, .source = whole, .arch = "sm_90"};
     weft__nvrtc_compile(&job);
     *log = weft__nvrtc_log(&host, &job);
     if (weft__nvrtc_take(&host, &job, "a test", &cubin, &bytes) != WEFT_OK) cubin = NULL;

@@ -26,11 +26,11 @@
 
 #include "component.h"
 #include "cuda/fake.h"
-#include "device/cuda/blas/blas.h"
+#include "device/cuda/cuda.h"
 #include "device/cuda/dnn/dnn.h"
 #include "device/cuda/nvml/nvml.h"
-#include "device/cuda/driver/nvrtc.h"
-#include "device/cuda/run.h"
+#include "device/cuda/nvrtc.h"
+#include "device/gpu/driver/run.h"
 #include "data/pending.h"
 #include "gpu.h"
 #include "train/run/telemetry.h"
@@ -40,18 +40,18 @@
     _Static_assert(__builtin_types_compatible_p(__typeof__(weft__cu.name), __typeof__(&name)),               \
                    #name " is declared otherwise");
 #define CUDA_CONSTANT(name, value) _Static_assert((name) == (value), #name " has another value");
-#include "device/cuda/driver/cuda.def"
+#include "device/gpu/driver/cuda.def"
 #undef CUDA_FUNCTION
 #undef CUDA_CONSTANT
 struct own_node {
 #define CUDA_NODE(type, name) type name;
-#include "device/cuda/driver/cuda.def"
+#include "device/gpu/driver/cuda.def"
 #undef CUDA_NODE
 };
 #define CUDA_NODE(type, name)                                                                                \
     _Static_assert(offsetof(struct own_node, name) == offsetof(CUDA_KERNEL_NODE_PARAMS_v2, name),            \
                    #name " is elsewhere");
-#include "device/cuda/driver/cuda.def"
+#include "device/gpu/driver/cuda.def"
 #undef CUDA_NODE
 _Static_assert(sizeof(struct own_node) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2), "a field is missing");
 #endif
@@ -361,7 +361,7 @@ static void test_steps_are_graphs(void **state) {
     const long handles = c ? c->handles : 0;
     for (int plain = 0; plain < 2; plain++) {
         net n;
-        weft__cuda_hook.plain = plain ? 1000 : 0;
+        weft__driver_hook.plain = plain ? 1000 : 0;
         make(&n);
         for (int i = 0; i < STEPS / 2; i++) assert_int_equal(step(&n, &loss[plain][i]), WEFT_OK);
         const fake_cuda_state before = c ? *c : (fake_cuda_state){0};
@@ -380,7 +380,7 @@ static void test_steps_are_graphs(void **state) {
     }
     assert_memory_equal(loss[0], loss[1], (STEPS / 2 + 1) * sizeof **loss);
     assert_true(loss[0][STEPS / 2] < 0.9f * loss[0][0]);
-    weft__cuda_hook.plain = 0;
+    weft__driver_hook.plain = 0;
     if (!c) return;
     weft__cuda_forget(); /* and so are the contexts */
     assert_int_equal(c->handles, handles);

@@ -19,9 +19,9 @@
 #include <weft/weft.h>
 
 #include "cuda/fake.h"
-#include "device/cuda/driver/devices.h"
+#include "device/cuda/devices.h"
 #include "device/cuda/hooks.h"
-#include "device/cuda/nccl/nccl.h"
+#include "device/gpu/driver/nccl/nccl.h"
 
 #if __has_include(<nccl.h>)
 #define NCCL_FUNCTION(result, name, arguments)                                                               \
@@ -29,7 +29,7 @@
         __builtin_types_compatible_p(__typeof__(((weft__nccl_functions *)0)->name), __typeof__(&name)),      \
         #name " is declared otherwise");
 #define NCCL_CONSTANT(name, value) _Static_assert((name) == (value), #name " has another value");
-#include "device/cuda/nccl/nccl.def"
+#include "device/gpu/driver/nccl/nccl.def"
 #undef NCCL_FUNCTION
 #undef NCCL_CONSTANT
 _Static_assert(sizeof(ncclUniqueId) == WEFT_LINK_ID, "an id has another size");
@@ -38,8 +38,9 @@ _Static_assert(offsetof(ncclConfig_t, size) == 0 && offsetof(ncclConfig_t, magic
                "the options of a communicator begin otherwise");
 #endif
 
-/* of device/hip/hip.h, which may not be included with nccl.h: both define cuBLAS's types */
-extern weft_nccl weft__rccl;
+/* of device/cuda/cuda.h and device/hip/hip.h, which may not be included with nccl.h: both define cuBLAS's
+ * types */
+extern weft_nccl weft__nccl, weft__rccl;
 int weft__hip_devices(const weft__cuda_found **list, const char **why);
 void weft__hip_forget(void);
 

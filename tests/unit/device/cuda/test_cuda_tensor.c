@@ -11,7 +11,7 @@
 #include <math.h>
 #include <cmocka.h>
 
-#include "device/cuda/driver/nvrtc.h"
+#include "device/cuda/nvrtc.h"
 #include "gpu.h"
 
 #define COUNT(x) ((int)(sizeof(x) / sizeof *(x)))
@@ -78,7 +78,7 @@ static void compile(fixture *f) {
     char *text = calloc(1, size);
     for (int i = 0; i < n; i++) strcat(text, parts[i]);
     strcat(text, kernels);
-    weft_nvrtc_job job = {.source = text, .arch = f->d->found->arch};
+    weft_nvrtc_job job = {.compiler = &weft__nvrtc, .source = text, .arch = f->d->found->arch};
     void *cubin;
     weft__nvrtc_compile(&job);
     const weft_status status = weft__nvrtc_take(&f->ctx, &job, "tensor.cu", &cubin, &bytes);

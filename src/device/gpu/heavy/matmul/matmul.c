@@ -146,15 +146,15 @@ static const char *plan_tiles(matmul_plan *p, int variant) {
     for (; i < PATCHES; i++) { /* the largest tile that keeps all units busy */
         p->group_items = tiny ? TINY_ITEMS : (int)weft__larger(1, p->target->lanes / patches[i].share);
         wide = wide_of(p->group_items), high = p->group_items / wide;
-        p->block_m = high * 4 * patches[i].m;
-        p->block_n = wide * 4 * patches[i].n;
-        const int64_t tiles = weft__ceil_div(p->mm.m, p->block_m) * weft__ceil_div(p->mm.n, p->block_n);
+        p->block.m = high * 4 * patches[i].m;
+        p->block.n = wide * 4 * patches[i].n;
+        const int64_t tiles = weft__ceil_div(p->mm.m, p->block.m) * weft__ceil_div(p->mm.n, p->block.n);
         if (variant >= 0 || i == PATCHES_USUAL - 1 || tiles * p->items * p->splits >= groups) break;
     }
-    while (depth > 4 && (p->block_m + p->block_n + 8) * depth * size > p->target->local_bytes) depth /= 2;
-    p->local_bytes = (p->block_m + p->block_n + 8) * depth * size;
-    p->variant = tiny ? 0 : i, p->variants = tiny ? 1 : PATCHES;
-    snprintf(p->name, sizeof p->name, "%d x %d by %d", (int)p->block_m, (int)p->block_n, p->group_items);
+    while (depth > 4 && (p->block.m + p->block.n + 8) * depth * size > p->target->local_bytes) depth /= 2;
+    p->local.declared = (p->block.m + p->block.n + 8) * depth * size;
+    p->variant.number = tiny ? 0 : i, p->variant.count = tiny ? 1 : PATCHES;
+    snprintf(p->name, sizeof p->name, "%d x %d by %d", (int)p->block.m, (int)p->block.n, p->group_items);
     snprintf(p->head, sizeof p->head,
              "#define S4 %s\n#define WIDE_ITEMS %d\n#define HIGH_ITEMS %d\n#define PATCH_M %d\n"
              "#define PATCH_N %d\n#define DEPTH %d\n#define A_LINES %d\n#define B_LINES %d\n"
@@ -175,10 +175,10 @@ _Static_assert(DIRECT_TINY *DIRECT_SIDE *DIRECT_SIDE == TINY_M * TINY_N,
 static bool is_direct(const matmul_plan *p) { return p->target->on_processor && !p->view; }
 
 static const char *plan_in_place(matmul_plan *p, int side, int wide) {
-    p->block_m = (int64_t)(p->group_items / wide) * side;
-    p->block_n = (int64_t)wide * side;
-    p->variants = 1;
-    snprintf(p->name, sizeof p->name, "%d x %d in place", (int)p->block_m, (int)p->block_n);
+    p->block.m = (int64_t)(p->group_items / wide) * side;
+    p->block.n = (int64_t)wide * side;
+    p->variant.count = 1;
+    snprintf(p->name, sizeof p->name, "%d x %d in place", (int)p->block.m, (int)p->block.n);
     snprintf(p->head, sizeof p->head, "#define SIDE %d\n#undef ITEMS\n#define ITEMS %d\n", side,
              p->group_items);
     return weft__source_matmul_direct;
@@ -296,11 +296,11 @@ static int tensor_width(const matmul_plan *p, bool of_b) {
 static const struct tensor_tile *tiles_for(matmul_plan *p, bool two_levels) {
     if (p->target->matrix_lanes) {
         const bool windows = p->view && p->view->kind == WEFT_GPU_WINDOWS_B;
-        p->variants = MATRIX_TILES - (two_levels || windows || p->sums);
+        p->variant.count = MATRIX_TILES - (two_levels || windows || p->sums);
         return matrix_tiles[p->target->matrix_lanes == 32];
     }
     const int first = two_levels ? ONE_LEVEL : tensor_bytes(tensor_tiles) > p->target->most_local_bytes;
-    p->variants = TENSOR_TILES - first;
+    p->variant.count = TENSOR_TILES - first;
     return tensor_tiles + first;
 }
 
@@ -312,16 +312,16 @@ static const char *plan_tensor(matmul_plan *p, int variant) {
         split(p, weft__ceil_div(mm->m, 128) * weft__ceil_div(mm->n, 64) * p->items, 200, 4096);
     const bool two_levels = p->splits > 1 || p->out == p->sum;
     const struct tensor_tile *const list = tiles_for(p, two_levels), *t = list;
-    for (int i = 0; i < p->variants; i++)
+    for (int i = 0; i < p->variant.count; i++)
         if (variant < 0 ? tensor_cost(p, &list[i]) < tensor_cost(p, t) : i == variant) t = &list[i];
-    p->variant = (int)(t - list);
-    p->block_m = t->m, p->block_n = t->n;
+    p->variant.number = (int)(t - list);
+    p->block.m = t->m, p->block.n = t->n;
     p->group_items = (p->target->matrix_lanes ? p->target->matrix_lanes : 32) * t->warps_m * t->warps_n;
     p->prelude |= p->target->matrix_lanes ? WEFT_PRELUDE_MATRIX : WEFT_PRELUDE_TENSOR;
     if (tensor_bytes(t) <= p->target->local_bytes)
-        p->local_bytes = tensor_bytes(t);
+        p->local.declared = tensor_bytes(t);
     else
-        p->more_bytes = (int)tensor_bytes(t);
+        p->local.requested = (int)tensor_bytes(t);
     snprintf(p->name, sizeof p->name, "tensor %d x %d by %d", t->m, t->n, p->group_items);
     snprintf(
         p->head, sizeof p->head,
@@ -330,8 +330,8 @@ static const char *plan_tensor(matmul_plan *p, int variant) {
         "#define STAGES %d\n#define A_LINES %d\n#define B_LINES %d\n#define A_WIDTH %d\n#define B_WIDTH %d\n"
         "#define SHORT %d\n#define MORE %d\n#undef ITEMS\n#define ITEMS %d\n",
         t->m, t->n, t->pieces, t->warps_m, t->warps_n, t->stages, weft__matmul_a_lines(p),
-        weft__matmul_b_lines(p), tensor_width(p, false), tensor_width(p, true), two_levels, p->more_bytes > 0,
-        p->group_items);
+        weft__matmul_b_lines(p), tensor_width(p, false), tensor_width(p, true), two_levels,
+        p->local.requested > 0, p->group_items);
     return weft__source_matmul_tensor;
 }
 
@@ -342,9 +342,9 @@ static const char *plan_rows(matmul_plan *p) {
     /* 32 neighbours read contiguous memory, which is columns of b or elements along k. */
     const int columns = (int)(weft__matmul_b_lines(p) ? weft__smaller(32, p->group_items)
                                                       : weft__larger(1, p->group_items / 32));
-    p->block_m = rows, p->block_n = columns;
-    p->variants = 1;
-    p->local_bytes = (int64_t)p->group_items * rows * (int64_t)weft_dtype_size(p->sum);
+    p->block.m = rows, p->block.n = columns;
+    p->variant.count = 1;
+    p->local.declared = (int64_t)p->group_items * rows * (int64_t)weft_dtype_size(p->sum);
     split(p, weft__ceil_div(p->mm.n, columns) * p->items, 64, 512);
     snprintf(p->head, sizeof p->head, "#define ROWS %d\n#define COLUMNS %d\n#define B_LINES %d\n", rows,
              columns, weft__matmul_b_lines(p));
@@ -367,7 +367,7 @@ static bool is_narrow(const matmul_plan *p) {
 }
 
 /* Returns the number of blocks of c along m. */
-static int64_t blocks_high(const matmul_plan *p) { return weft__ceil_div(p->mm.m, p->block_m); }
+static int64_t blocks_high(const matmul_plan *p) { return weft__ceil_div(p->mm.m, p->block.m); }
 
 /* Returns whether there are more work-groups than a launch may have along its second or third dimension. */
 static bool is_flat(const matmul_plan *p) {
@@ -410,9 +410,9 @@ static w_matmul gpu_matmul_numbers_of(const matmul_plan *p) {
                    .k = (int32_t)mm->k,
                    .splits = (int32_t)p->splits,
                    .part = (int32_t)p->part,
-                   .block_m = (int32_t)p->block_m,
-                   .block_n = (int32_t)p->block_n,
-                   .wide = (int32_t)weft__ceil_div(mm->n, p->block_n),
+                   .block_m = (int32_t)p->block.m,
+                   .block_n = (int32_t)p->block.n,
+                   .wide = (int32_t)weft__ceil_div(mm->n, p->block.n),
                    .high = (int32_t)blocks_high(p)};
     for (int d = 0; d < 4; d++) {
         to.a_batch[d] = mm->a_batch[d], to.b_batch[d] = mm->b_batch[d], to.c_batch[d] = mm->c_batch[d];
@@ -464,9 +464,9 @@ static weft_status launch_matmul(weft_launches *launches, const matmul_plan *p, 
     const weft_launch launch = {
         .name = "matmul",
         .source = source,
-        .may_fuse = p->more_bytes == 0,
-        .local_bytes = (int)p->local_bytes,
-        .shared_bytes = p->more_bytes,
+        .may_fuse = p->local.requested == 0,
+        .local_bytes = (int)p->local.declared,
+        .shared_bytes = p->local.requested,
         .facts = {.steps = p->steps, .at_once = p->at_once},
         .prelude = p->prelude,
         .n_arguments = n,
@@ -532,7 +532,7 @@ static weft_hash class_of(const matmul_plan *p) {
                               (uint64_t)bucket(p->mm.m),
                               (uint64_t)bucket(p->mm.n),
                               (uint64_t)bucket(p->mm.k),
-                              (uint64_t)p->variants,
+                              (uint64_t)p->variant.count,
                               (uint64_t)p->prelude};
     weft_hash key;
     weft__hash_init(&key);
@@ -551,14 +551,14 @@ static int64_t span(const int64_t *batch, const int64_t *strides, int rank, int6
 
 /* Returns the tile to use. It asks the tuner if the work is worth it. p->variant is the default. */
 static int tuned(weft_launches *launches, const weft_heavy *heavy, const matmul_plan *p) {
-    if (heavy->kind != WEFT_HEAVY_MATMUL) return p->variant;
+    if (heavy->kind != WEFT_HEAVY_MATMUL) return p->variant.number;
     const weft_heavy_matmul *mm = &heavy->as.matmul;
     const double work = (double)mm->m * (double)mm->n * (double)mm->k * (double)p->items;
     weft_heavy alone = *heavy;
     alone.as.matmul.epilogue = NULL;
     alone.as.matmul.sums = false;
-    weft_tuner_question q = {.heavy = &alone, .usual = p->variant, .variants = p->variants};
-    if (p->variants < 2 || !weft__tuner_asks(launches->tuner, work)) return p->variant;
+    weft_tuner_question q = {.heavy = &alone, .usual = p->variant.number, .variants = p->variant.count};
+    if (p->variant.count < 2 || !weft__tuner_asks(launches->tuner, work)) return p->variant.number;
     const int64_t size = (int64_t)weft_dtype_size(p->dtype);
     q.key = class_of(p);
     q.bytes[0] = span(mm->batch, mm->a_batch, mm->batch_rank, mm->m, mm->a_m, mm->k, mm->a_k) * size;
@@ -568,7 +568,7 @@ static int tuned(weft_launches *launches, const weft_heavy *heavy, const matmul_
     snprintf(q.what, sizeof q.what, "matmul %s %lldx %lldx%lldx%lld %c%c", weft_dtype_name(p->dtype),
              (long long)p->items, (long long)mm->m, (long long)mm->n, (long long)mm->k,
              weft__matmul_a_lines(p) ? 'n' : 't', weft__matmul_b_lines(p) ? 'n' : 't');
-    for (int variant = 0; variant < p->variants; variant++) {
+    for (int variant = 0; variant < p->variant.count; variant++) {
         matmul_plan one = *p;
         gpu_matmul_plan(&one, variant);
         memcpy(q.names[variant], one.name, sizeof one.name);
@@ -584,7 +584,7 @@ weft_status weft__gpu_matmul_launches(weft_launches *launches, const weft_heavy 
     const matmul_plan unplanned = p;
     const char *source = gpu_matmul_plan(&p, -1);
     const int variant = tuned(launches, heavy, &p);
-    if (variant != p.variant) {
+    if (variant != p.variant.number) {
         p = unplanned;
         source = gpu_matmul_plan(&p, variant);
     }

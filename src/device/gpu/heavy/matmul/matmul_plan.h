@@ -19,16 +19,22 @@ typedef struct matmul_plan {
     int64_t splits, part; /* k is divided into `splits` parts of length `part`, or of slices of this length */
     double steps;         /* for card/facts.c if there are slices: how often a work-group waits, */
     int at_once;          /* and the bytes that a work-item has under way */
-    int64_t block_m, block_n; /* block of c that one work-group computes */
-    weft_epilogue epilogue;   /* if mm has one */
-    int sums;                 /* operand for the row sums of a; 0: none */
+    struct {
+        int64_t m, n;
+    } block;                /* of c, that one work-group computes */
+    weft_epilogue epilogue; /* if mm has one */
+    int sums;               /* operand for the row sums of a; 0: none */
     int group_items;
-    int variant, variants; /* which of the tiles; all of them add in the same order */
+    struct {
+        int number, count; /* which of the tiles; all of them add in the same order */
+    } variant;
     unsigned prelude;
-    int64_t local_bytes; /* local memory that the source declares as W_SHARED, at most */
-    int more_bytes;      /* local memory that the launch requests instead */
-    char name[32];       /* name of the tile */
-    char head[640];      /* definitions before the source */
+    struct {
+        int64_t declared; /* by the source, as W_SHARED, at most */
+        int requested;    /* by the launch instead */
+    } local;              /* bytes of local memory */
+    char name[32];        /* name of the tile */
+    char head[640];       /* definitions before the source */
 } matmul_plan;
 
 static inline int64_t weft__matmul_round_up(int64_t a, int64_t b) { return weft__ceil_div(a, b) * b; }

@@ -42,13 +42,13 @@ static int four_of(const matmul_plan *p, int operand, int64_t line, int64_t exte
 static double use_slices(matmul_plan *p, const struct sliced *s) {
     enum { SLICED_UNITS = 128, LAUNCH_CLOCKS = 2500 };
     const int teams = 32 / (s->high * s->wide), slices = SLICED_WARPS / s->tiles;
-    p->block_m = (int64_t)s->high * s->each_m, p->block_n = (int64_t)s->wide * s->each_n * s->tiles;
+    p->block.m = (int64_t)s->high * s->each_m, p->block.n = (int64_t)s->wide * s->each_n * s->tiles;
     const int64_t tiles =
-        weft__ceil_div(p->mm.m, p->block_m) * weft__ceil_div(p->mm.n, p->block_n) * p->items;
+        weft__ceil_div(p->mm.m, p->block.m) * weft__ceil_div(p->mm.n, p->block.n) * p->items;
     weft__matmul_split(p, tiles, SLICED_UNITS, SLICED_WORTH, 4 * slices);
     p->part = weft__matmul_round_up(weft__ceil_div(p->part, slices), 4);
     const double reading = (double)SLICED_WARPS * (s->each_m + s->each_n) * (double)p->part / teams;
-    const double joining = 1200 + (double)(p->block_m * p->block_n) / 2;
+    const double joining = 1200 + (double)(p->block.m * p->block.n) / 2;
     return (double)weft__ceil_div(tiles * p->splits, SLICED_UNITS) * (reading + joining) +
            LAUNCH_CLOCKS * ((p->splits > 1) + (tiles > 1));
 }
@@ -69,16 +69,16 @@ const char *weft__matmul_plan_slices(matmul_plan *p) {
     *p = unplanned;
     use_slices(p, s);
     const int teams = 32 / (s->high * s->wide), depth = size > 4 || teams == 1 ? 8 : 16;
-    const int64_t n = p->block_n / s->tiles;
-    const int64_t a = weft__matmul_a_lines(p) ? p->block_m * (depth + 4) : depth * (p->block_m + 4);
+    const int64_t n = p->block.n / s->tiles;
+    const int64_t a = weft__matmul_a_lines(p) ? p->block.m * (depth + 4) : depth * (p->block.m + 4);
     const int64_t b = weft__matmul_b_lines(p) ? depth * (n + 4) : n * (depth + 4);
-    const int64_t kept = p->block_m * (n + 4) + p->block_m + 16;
-    p->local_bytes = SLICED_WARPS * weft__larger(a + b, teams * kept / 2) * size;
+    const int64_t kept = p->block.m * (n + 4) + p->block.m + 16;
+    p->local.declared = SLICED_WARPS * weft__larger(a + b, teams * kept / 2) * size;
     p->group_items = SLICED_ITEMS;
     p->steps = (double)weft__smaller(p->part, mm->k) / depth + (mm->k > p->part); /* and for its slices */
-    p->at_once = (int)((p->block_m + n) * depth * size) / 32;
-    p->variants = 1;
-    snprintf(p->name, sizeof p->name, "%d x %d by %d", (int)p->block_m, (int)p->block_n, s->high * s->wide);
+    p->at_once = (int)((p->block.m + n) * depth * size) / 32;
+    p->variant.count = 1;
+    snprintf(p->name, sizeof p->name, "%d x %d by %d", (int)p->block.m, (int)p->block.n, s->high * s->wide);
     snprintf(p->head, sizeof p->head,
              "#define S4 %s\n#define WIDE_ITEMS %d\n#define HIGH %d\n#define EACH_M %d\n#define EACH_N %d\n"
              "#define TILES %d\n#define DEPTH %d\n#define A_LINES %d\n#define B_LINES %d\n#define A_FOUR %d\n"
