@@ -231,10 +231,8 @@ static weft_status planning_fits(search *s, int64_t batch, bool *yes) {
 /* Returns the number of training samples. For text these are windows without shared tokens. With streams,
  * each stream has one token more than its windows. */
 static int64_t samples_of(const weft__config *config, const weft__dataset *dataset) {
-    size_t tokens = dataset->tokens.id_count[WEFT__TRAIN];
-    if (dataset->tokens.corpus) weft_corpus_ids(dataset->tokens.corpus, WEFT_CORPUS_TRAIN, &tokens);
-    if (config->task == WEFT__TASK_LANGUAGE_MODEL && !dataset->chats.rows)
-        return (int64_t)tokens / (config->model_context + config->data_streams);
+    if (dataset->source->loader)
+        return weft__dataset_samples(dataset, WEFT__TRAIN) / (config->model_context + config->data_streams);
     return dataset->x[WEFT__TRAIN].rank ? dataset->x[WEFT__TRAIN].shape[0] : 0;
 }
 

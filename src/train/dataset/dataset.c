@@ -181,7 +181,7 @@ double weft__dataset_weight(const weft__dataset *dataset) {
 }
 
 bool weft__dataset_has(const weft__dataset *dataset, weft__split split) {
-    return weft__dataset_samples(dataset, split) > (dataset->task == WEFT__TASK_LANGUAGE_MODEL);
+    return weft__dataset_samples(dataset, split) > (dataset->source->form == WEFT__FORM_CORPUS);
 }
 
 weft_status weft__dataset_guess_task(weft_context *ctx, weft__config *config, const char **why) {
@@ -315,41 +315,37 @@ static json_t *floats(const float *values, int64_t count) {
     return array;
 }
 
-json_t *weft__json_texts(char *const *values, int64_t count) {
+static bool put(json_t *object, const char *key, json_t *value) {
+    return json_object_set_new(object, key, value) == 0;
+}
+
+bool weft__dataset_put_texts(json_t *object, const char *key, char *const *values, int64_t count) {
     json_t *array = json_array();
     for (int64_t i = 0; i < count; i++)
-        if (json_array_append_new(array, json_string(values[i])) != 0) return NULL;
-    return array;
+        if (json_array_append_new(array, json_string(values[i])) != 0) return false;
+    return put(object, key, array);
 }
 
 static json_t *dataset_describe(const weft__dataset *d) {
+    const weft__scale_data *s = &d->scaling;
+    const json_int_t channels = d->image[0], rows = d->image[1], columns = d->image[2];
     json_t *object = json_pack("{s:I, s:I, s:f}", "features", (json_int_t)d->features, "outputs",
-                               (json_int_t)d->outputs, "scale", d->scaling.factor);
+                               (json_int_t)d->outputs, "scale", s->factor);
     bool made = object != NULL;
-    if (made && d->scaling.target_mean) {
-        made = json_object_set_new(object, "target_mean", numbers(d->scaling.target_mean, d->outputs)) == 0;
-        made = made && json_object_set_new(object, "target_deviation",
-                                           numbers(d->scaling.target_deviation, d->outputs)) == 0;
-    }
-    if (made && d->scaling.mean) {
-        made = json_object_set_new(object, "mean", numbers(d->scaling.mean, d->features)) == 0;
-        made =
-            made && json_object_set_new(object, "deviation", numbers(d->scaling.deviation, d->features)) == 0;
-    }
-    if (made && d->image[0])
-        made = json_object_set_new(object, "image",
-                                   json_pack("[I, I, I]", (json_int_t)d->image[0], (json_int_t)d->image[1],
-                                             (json_int_t)d->image[2])) == 0;
-    if (made && d->scaling.pixel_mean) {
-        made = json_object_set_new(object, "pixel_mean", floats(d->scaling.pixel_mean, d->image[0])) == 0;
-        made = made && json_object_set_new(object, "pixel_deviation",
-                                           floats(d->scaling.pixel_deviation, d->image[0])) == 0;
-    }
-    if (made && d->classes)
-        made = json_object_set_new(object, "classes", weft__json_texts(d->classes, d->outputs)) == 0;
-    if (made && d->source->save) made = d->source->save(d, object);
-    if (made && d->tokens.vocabulary > 0)
-        made = json_object_set_new(object, "vocabulary", json_integer(d->tokens.vocabulary)) == 0;
+    if (s->target_mean)
+        made = put(object, "target_mean", numbers(s->target_mean, d->outputs)) &&
+               put(object, "target_deviation", numbers(s->target_deviation, d->outputs)) && made;
+    if (s->mean)
+        made = put(object, "mean", numbers(s->mean, d->features)) &&
+               put(object, "deviation", numbers(s->deviation, d->features)) && made;
+    if (channels) made = put(object, "image", json_pack("[I, I, I]", channels, rows, columns)) && made;
+    if (s->pixel_mean)
+        made = put(object, "pixel_mean", floats(s->pixel_mean, channels)) &&
+               put(object, "pixel_deviation", floats(s->pixel_deviation, channels)) && made;
+    if (d->classes) made = weft__dataset_put_texts(object, "classes", d->classes, d->outputs) && made;
+    if (d->source->save) made = d->source->save(d, object) && made;
+    if (d->tokens.vocabulary > 0)
+        made = put(object, "vocabulary", json_integer(d->tokens.vocabulary)) && made;
     return made ? object : NULL;
 }
 

@@ -253,8 +253,8 @@ int64_t weft__dataset_streams(const weft__config *config, int64_t count, int64_t
 /* Returns the batches of an epoch of `all` batches that make whole steps; all of them if there is no whole
  * step. */
 int64_t weft__dataset_whole_steps(const weft__config *config, int64_t all);
-/* Makes an array of strings. NULL: some is not UTF-8. */
-json_t *weft__json_texts(char *const *values, int64_t count);
+/* Adds an array of strings to an object. False: some string is not UTF-8, or memory is short. */
+bool weft__dataset_put_texts(json_t *object, const char *key, char *const *values, int64_t count);
 
 /* ---- dataset_scale.c ---- */
 

@@ -298,15 +298,16 @@ static weft_status csv_cells(weft_context *ctx, const weft__dataset *dataset, co
 /* ---- data.json ---- */
 
 static bool csv_save(const weft__dataset *d, json_t *object) {
+    const weft__table_data *t = &d->table;
     bool made = true;
-    if (d->table.inputs)
-        made = json_object_set_new(object, "columns", weft__json_texts(d->table.inputs, d->features)) == 0;
-    if (made && d->table.inputs && d->table.target)
-        made = json_object_set_new(object, "target", json_string(d->table.target)) == 0;
-    if (made && d->table.kinds.count > 0)
-        made = json_object_set_new(object, "table", weft__columns_json(&d->table.kinds)) == 0;
+    if (t->inputs) made = weft__dataset_put_texts(object, "columns", t->inputs, d->features);
+    if (t->inputs && t->target)
+        made = json_object_set_new(object, "target", json_string(t->target)) == 0 && made;
+    if (t->kinds.count > 0)
+        made = json_object_set_new(object, "table", weft__columns_json(&t->kinds)) == 0 && made;
     return made;
 }
+
 static weft_status take_names(weft_context *ctx, const json_t *array, const json_t *target,
                               weft__dataset *d) {
     if (!array) return WEFT_OK;

@@ -343,8 +343,7 @@ static void texts_lines(const weft__dataset *d, const weft__config *config, weft
 /* ---- data.json ---- */
 
 static bool texts_save(const weft__dataset *d, json_t *object) {
-    const bool made = json_object_set_new(object, "texts",
-                                          weft__json_texts(d->texts.columns, (int64_t)d->texts.count)) == 0;
+    const bool made = weft__dataset_put_texts(object, "texts", d->texts.columns, (int64_t)d->texts.count);
     json_object_set_new(object, "target", json_string(d->table.target));
     json_object_set_new(object, "new_head", json_boolean(d->texts.new_head));
     return made;
