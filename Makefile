@@ -26,7 +26,7 @@ compile = @cmake --build $(1) -j $(JOBS) $(2)
 run_tests = ctest --test-dir $(1) --output-on-failure -j 2 $(TEST_ARGS)
 
 .DEFAULT_GOAL := all
-.PHONY: all tests test test-all demo lint format tidy asan ubsan tsan faults fuzz cuda webgpu dawn duckdb models test-cuda test-ptx test-nvrtc test-amdgcn mutants portable bench bench-programs bench-compare bench-jpeg instructions install clean help deps check-deps check-deps-lint
+.PHONY: all tests test check-changed test-all demo lint format tidy asan ubsan tsan faults fuzz cuda webgpu dawn duckdb models test-cuda test-ptx test-nvrtc test-amdgcn mutants portable bench bench-programs bench-compare bench-jpeg instructions install clean help deps check-deps check-deps-lint
 
 all: ## build build/weft, build/libweft.a and build/libweft.so
 	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
@@ -49,6 +49,10 @@ check-deps-lint:
 test: check-deps ## build and run the tests, a few minutes (TEST_ARGS="-R gpt" selects some)
 	@$(MAKE) --no-print-directory tests
 	@$(call run_tests,$(BUILD)) -LE 'repeated|slow'
+
+check-changed: check-deps ## run the tests that your changes can reach, a minute or two (COMMIT=main: all since then)
+	$(call configure,$(BUILD),-DWEFT_WERROR=$(WERROR))
+	@python3 tools/check_changed.py $(BUILD) $(COMMIT)
 
 test-all: check-deps ## run all tests, also the slow ones, and those on OpenCL, WebGPU and simulated CUDA and HIP drivers
 	@$(MAKE) --no-print-directory tests
