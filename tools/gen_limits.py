@@ -26,7 +26,8 @@ def table():
             continue
         value = number or cast
         left, _, shift = value.partition("<<")
-        out.append(f"| {reader} | {shown(int(left) << int(shift or 0))} | {' '.join(words.split())} |\n")
+        words = " ".join(word for word in words.split() if word != "\\")  # a line of a macro ends with a backslash
+        out.append(f"| {reader} | {shown(int(left) << int(shift or 0))} | {words} |\n")
     return "".join(out)
 
 
