@@ -102,7 +102,10 @@ weft_decode_state *weft_decode_state_new_sized(weft_module *gpt, int64_t capacit
     return NULL;
 }
 
-weft_decode_state *weft_decode_state_new(weft_module *gpt) { return weft_decode_state_new_sized(gpt, 0); }
+weft_decode_state *weft_decode_state_new(weft_module *gpt) {
+    WEFT_NEED_OR(NULL, NULL, gpt);
+    return weft_decode_state_new_sized(gpt, 0);
+}
 
 void weft__gpt_cache_link(weft_decode_state *cache, weft_decode_state *next) { cache->next = next; }
 

@@ -41,11 +41,49 @@ static int list_absent(const weft_process_group *g, weft_text *list) {
     return absent;
 }
 
+/* ---- after a failure ---- */
+
+static const char after_failure[] = "an exchange before it failed";
+
+static const char *no_broadcast(weft_transport *t, void *data, size_t bytes, int from,
+                                weft_transfer *transfer) {
+    (void)t, (void)data, (void)bytes, (void)from, (void)transfer;
+    return after_failure;
+}
+static const char *no_gather(weft_transport *t, void *data, size_t bytes, weft_transfer *transfer) {
+    (void)t, (void)data, (void)bytes, (void)transfer;
+    return after_failure;
+}
+static const char *no_exchange(weft_transport *t, const void *send, void *receive, size_t bytes,
+                               weft_transfer *transfer) {
+    (void)t, (void)send, (void)receive, (void)bytes, (void)transfer;
+    return after_failure;
+}
+static const char *no_sum(weft_transport *t, void *data, int wide, size_t count, weft_transfer *transfer) {
+    (void)t, (void)data, (void)wide, (void)count, (void)transfer;
+    return after_failure;
+}
+static const char *no_test(weft_transport *t, weft_transfer *transfer, int *ended) {
+    (void)t, (void)transfer, (void)ended;
+    return after_failure;
+}
+
+/* Lets the engine go on with nothing. A transfer that failed may still be under way there, and its memory is
+ * about to be freed: the engine must not write to it while it serves another one. */
+static void stop_transfers(weft_transport *t) {
+    t->broadcast = no_broadcast;
+    t->all_gather = no_gather;
+    t->all_to_all = no_exchange;
+    t->all_reduce = no_sum;
+    t->test = no_test;
+}
+
 /* Finds out who does not answer, and says it. waited: seconds. */
 static weft_status timed_out(const weft_process_group *g, double waited) {
     char names[512], step[48] = "";
     weft_text list = weft__text(names, sizeof names);
     g->transport->call_roll(g->transport, ROLL_CALL, g->present);
+    stop_transfers(g->transport);
     const int absent = list_absent(g, &list);
     if (g->step) snprintf(step, sizeof step, "step %llu: ", (unsigned long long)g->step);
     return weft__fail(NULL, WEFT_ERR_TIMEOUT, "rank %d (%s): %swaited %g s for %s: %s%s%s", g->rank,
@@ -106,7 +144,10 @@ static const char *test_transfer(void *user, bool *ended) {
 
 weft_status weft__process_group_wait(weft_process_group *g, const char *error, weft_transfer *transfer) {
     waiting w = {g->transport, transfer};
-    return weft__process_group_await(g, error, &(weft__awaited){g->transport->name, test_transfer, NULL, &w});
+    const weft_status status =
+        weft__process_group_await(g, error, &(weft__awaited){g->transport->name, test_transfer, NULL, &w});
+    if (status != WEFT_OK) stop_transfers(g->transport);
+    return status;
 }
 
 void *weft__process_group_staging(weft_process_group *g, size_t bytes) {

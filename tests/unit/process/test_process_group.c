@@ -125,6 +125,9 @@ static void miss_one(weft_process_group *g, void *user) {
     EXPECT(weft_process_group_all_reduce(g, &number, WEFT_F32, 1, true) == WEFT_ERR_TIMEOUT);
     EXPECT(strstr(weft_last_error(NULL), "step 17: waited 0.2 s for the gradients: no answer from rank 2 ("));
     EXPECT(!strstr(weft_last_error(NULL), ", "));
+    /* the engine may still write what failed: it gets nothing more to do */
+    EXPECT(weft_process_group_broadcast(g, &number, sizeof number, 0) == WEFT_ERR_DEVICE);
+    EXPECT(strstr(weft_last_error(NULL), "an exchange before it failed"));
 }
 
 static void come_late(weft_process_group *g, void *user) {
