@@ -610,7 +610,7 @@ foreach(entry ${seconds_of})
   if(TEST ${name})
     get_property(labels TEST ${name} PROPERTY LABELS)
     list(APPEND labels slow)
-    set_tests_properties(${name} PROPERTIES COST ${seconds} LABELS "${labels}")
+    set_tests_properties(${name} PROPERTIES COST ${seconds} TIMEOUT 600 LABELS "${labels}")
   endif()
 endforeach()
 
