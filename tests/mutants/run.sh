@@ -22,7 +22,7 @@ card_of() { sed -n 's/^card: //p' "$1"; }
 targets=$(for patch in "${patches[@]}"; do test_of "$patch" | cut -d' ' -f1; done | sort -u)
 
 mkdir "$scratch/tree"
-for part in CMakeLists.txt include src tests tools packaging; do cp -rp "$root/$part" "$scratch/tree/" || exit 1; done
+for part in CMakeLists.txt include src tests tools packaging bench; do cp -rp "$root/$part" "$scratch/tree/" || exit 1; done
 generator="Unix Makefiles"
 command -v ninja >/dev/null && generator=Ninja
 cmake -S "$scratch/tree" -B "$scratch/build" -G "$generator" -DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 >"$scratch/log" 2>&1 ||
