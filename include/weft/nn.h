@@ -530,6 +530,11 @@ WEFT_API weft_decode_state *weft_decode_state_new(weft_module *gpt);
 WEFT_API weft_decode_state *weft_decode_state_new_sized(weft_module *gpt, int64_t capacity);
 WEFT_API void weft_decode_state_free(weft_decode_state *cache);
 
+/* The former names of weft_decode_state_new and weft_decode_state_free, for programs in other languages that
+ * look them up in the library. */
+WEFT_API weft_decode_state *weft_gpt_cache_new(weft_module *gpt);
+WEFT_API void weft_gpt_cache_free(weft_decode_state *cache);
+
 /* Removes all tokens. Nothing is compiled again. */
 WEFT_API void weft_decode_state_reset(weft_decode_state *cache);
 

@@ -107,6 +107,13 @@ weft_decode_state *weft_decode_state_new(weft_module *gpt) {
     return weft_decode_state_new_sized(gpt, 0);
 }
 
+weft_decode_state *weft_gpt_cache_new(weft_module *gpt) {
+    WEFT_NEED_OR(NULL, NULL, gpt);
+    return weft_decode_state_new(gpt);
+}
+
+void weft_gpt_cache_free(weft_decode_state *cache) { weft_decode_state_free(cache); }
+
 void weft__gpt_cache_link(weft_decode_state *cache, weft_decode_state *next) { cache->next = next; }
 
 /* Sets how many tokens a cache and those that follow it hold. Later keys and values are overwritten. */

@@ -196,7 +196,7 @@ BY_PARAMETER = {
     **{f"weft_matmul_packed{at}.x": "good_tensor_of(2, 2, 32, 0, 0)" for at in ("", "_at")},
     "weft_gpt_lora.gpt": "good_gpt()", "weft_gpt_lora.options": "good_zeros(sizeof(weft_lora_options))",
     "weft_gpt_load.gpt": "good_gpt()", "weft_gpt_load.path": '"gpt.safetensors"', "weft_gpt_save.gpt": "good_gpt()",
-    "weft_gpt_file_vocab.path": '"gpt.safetensors"', "weft_decode_state_new.gpt": "good_gpt()", "weft_decode_state_new_sized.gpt": "good_gpt()",
+    "weft_gpt_file_vocab.path": '"gpt.safetensors"', "weft_decode_state_new.gpt": "good_gpt()", "weft_gpt_cache_new.gpt": "good_gpt()", "weft_decode_state_new_sized.gpt": "good_gpt()",
     "weft_gpt_feed_all.count": "1", "weft_gpt_feed_many.count": "1",
     "weft_gpt_feed_many.caches": "good_decode_states()", "weft_gpt_feed_many.tokens": "(int32_t[]){0}",
     "weft_generate_many.count": "1", "weft_run_generate_many.count": "1", "weft_generate_many.gpt": "good_gpt()", "weft_generate_many.tokenizer": "NULL",
