@@ -14,4 +14,14 @@ const char *weft__cpu_isa_lacks(void);
 /* Returns true if WEFT_CPU_ISA is unset or names an instruction set. */
 bool weft__cpu_isa_known(void);
 
+/* The address of what NAME_baseline, NAME_avx2 and NAME_avx512 define: the one for weft__cpu_isa(). */
+#if defined(__x86_64__)
+#define WEFT_BY_ISA(name)                                                                                    \
+    (weft__cpu_isa() == WEFT_ISA_AVX512 ? &name##_avx512                                                     \
+     : weft__cpu_isa() == WEFT_ISA_AVX2 ? &name##_avx2                                                       \
+                                        : &name##_baseline)
+#else
+#define WEFT_BY_ISA(name) (&name##_baseline)
+#endif
+
 #endif

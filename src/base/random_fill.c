@@ -8,14 +8,6 @@
 
 #define PIECE 65536 /* elements */
 
-static weft_random_fill_fn *draw_fn(void) {
-#if defined(__x86_64__)
-    if (weft__cpu_isa() == WEFT_ISA_AVX512) return weft__random_fill_avx512;
-    if (weft__cpu_isa() == WEFT_ISA_AVX2) return weft__random_fill_avx2;
-#endif
-    return weft__random_fill_baseline;
-}
-
 typedef struct drawing {
     weft_random_fill_fn *draw;
     weft_random_kind kind;
@@ -38,7 +30,8 @@ void weft__random_fill(weft_random_kind kind, uint64_t seed, uint64_t stream, do
                        float *out, int threads) {
     uint32_t key[2];
     weft__philox_key(seed, stream, key);
-    drawing d = {.draw = draw_fn(), .kind = kind, .key = key, .scale = scale, .n = n, .out = out};
+    drawing d = {
+        .draw = WEFT_BY_ISA(weft__random_fill), .kind = kind, .key = key, .scale = scale, .n = n, .out = out};
     const int64_t pieces = (n + PIECE - 1) / PIECE;
     weft__parallel(threads < pieces ? threads : (int)pieces, draw_pieces, &d);
 }

@@ -9,13 +9,7 @@
 
 enum { BLOCK = 2 * WEFT__TILE }; /* output rows that are computed together */
 
-static const weft__line_loops *line_loops(void) {
-#if defined(__x86_64__)
-    if (weft__cpu_isa() == WEFT_ISA_AVX512) return &weft__line_loops_avx512;
-    if (weft__cpu_isa() == WEFT_ISA_AVX2) return &weft__line_loops_avx2;
-#endif
-    return &weft__line_loops_baseline;
-}
+static const weft__line_loops *line_loops(void) { return WEFT_BY_ISA(weft__line_loops); }
 
 static void sums_free(weft_context *ctx, weft__line_sums *s) {
     weft__free(ctx, s->first);

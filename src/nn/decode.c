@@ -107,10 +107,7 @@ weft_decode_state *weft_decode_state_new(weft_module *gpt) {
     return weft_decode_state_new_sized(gpt, 0);
 }
 
-weft_decode_state *weft_gpt_cache_new(weft_module *gpt) {
-    WEFT_NEED_OR(NULL, NULL, gpt);
-    return weft_decode_state_new(gpt);
-}
+weft_decode_state *weft_gpt_cache_new(weft_module *gpt) { return weft_decode_state_new(gpt); }
 
 void weft_gpt_cache_free(weft_decode_state *cache) { weft_decode_state_free(cache); }
 

@@ -1,21 +1,17 @@
 /* The tables of kernels and the types of the instruction set that the CPU device uses.
  * Must not know: kernels. Read next: base/isa.c, tile/tiles.h. */
+#include "base/isa.h"
 #include "device/cpu/gemm/gemm.h"
 #include "device/cpu/gemm/packed.h"
 #include "device/cpu/tile/tiles.h"
 
 /* With -DWEFT_NATIVE=ON the build has the tables of one instruction set. */
+#if defined(WEFT_ISA_ONLY)
 #define ISA_PASTE_(a, b) a##b
 #define ISA_PASTE(a, b)  ISA_PASTE_(a, b)
-#if defined(WEFT_ISA_ONLY)
-#define TABLE(name) (&ISA_PASTE(name##_, WEFT_ISA_ONLY))
-#elif defined(__x86_64__)
-#define TABLE(name)                                                                                          \
-    (weft__cpu_isa() == WEFT_ISA_AVX512 ? &name##_avx512                                                     \
-     : weft__cpu_isa() == WEFT_ISA_AVX2 ? &name##_avx2                                                       \
-                                        : &name##_baseline)
+#define TABLE(name)      (&ISA_PASTE(name##_, WEFT_ISA_ONLY))
 #else
-#define TABLE(name) (&name##_baseline)
+#define TABLE WEFT_BY_ISA
 #endif
 
 const weft_tiles *weft__tiles(void) { return TABLE(weft__tiles); }
